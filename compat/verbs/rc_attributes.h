@@ -19,8 +19,8 @@ void check_rc_attributes(const ibv_qp_attr& attributes, int mask);
 /// less, as with the kernel's iWARP drivers.
 void check_rc_step(ibv_qp_state state, int mask, bool by_name);
 
-/// The peer that attributes for RTR name. Throws Refusal: EINVAL, or ENODATA for a GID index that
-/// is not there.
+/// The peer that attributes for RTR name. Without a GID it is on this host, as LID 0 is every
+/// port's own. Throws Refusal: EINVAL, or ENODATA for a GID index that is not there.
 NamedPeer named_peer(const ibv_qp_attr& attributes, const Device& device);
 
 /// Copies the attributes of the mask, so that ibv_query_qp() can tell them.
