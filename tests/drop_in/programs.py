@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the distribution over the drop-ins for libibverbs and librdmacm: what the scripts with
-cases have in common. A program that is not installed is skipped, and says so."""
+"""Programs of the distribution over the drop-ins for libibverbs and librdmacm: what the scripts
+with cases have in common. A program that is not installed is skipped, and says so."""
 import os
 import shutil
 import socket
@@ -14,6 +14,26 @@ from harness import PATIENCE, Process, Skipped, check, tool, wait_until  # noqa:
 DEVICE = "diwarp0"
 RELIABLE = ("--ud", "reliable")
 LISTENING = "0A"  # of a TCP socket's state in /proc/net/tcp
+
+
+def built(name):
+    """A program of this folder."""
+    return harness.example(name)
+
+
+def installed_files(package):
+    """The programs and libraries of a Debian package, links apart."""
+    done = subprocess.run(["dpkg-query", "-L", package], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skipped(f"{package} is not installed (dev/packages.sh, purpose drop-in)")
+    return [path for path in done.stdout.splitlines() if is_elf(path)]
+
+
+def is_elf(path):
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def program(name):
@@ -78,6 +98,12 @@ def is_bound(port):
 def over(name, *options, run=()):
     """A program in the background, over the drop-ins."""
     return Process(name, *run, program(name), *options, file=tool("run"))
+
+
+def need_other_address():
+    """Some programs take no loopback address."""
+    if own_address() == "127.0.0.1":
+        raise Skipped("this host has no other address than loopback's")
 
 
 def pair(server, client, port, ready=is_listening, run=()):
