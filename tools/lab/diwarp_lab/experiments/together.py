@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two kinds at once, and TCP beside them
-What each gets while another one runs all the time. Both share a bottleneck of 100 Mbit/s, 12.5 MB/s.
-UD does not look for its rate: it is paced at half of it."""
+What each gets that comes to a bottleneck of 100 Mbit/s, 12.5 MB/s, where another one runs all the
+time. A newcomer may get more than half of it for as long as this takes. UD does not look for its rate:
+it is paced at half of that."""
 network("switch", rate="100M", queue=100, delay=500)
 points(size=["64K"], seconds=[2])
 quick_points(seconds=[0.2])
