@@ -11,7 +11,7 @@
 /// docs/wire-format.md has it.
 namespace diwarp::compat {
 
-/// Sends with another Q_Key do not reach those who resolve.
+/// Sends with another Q_Key do not reach the resolver.
 inline constexpr uint32_t kUdServiceKey = 0x72736c76;
 inline constexpr size_t kUdHeaderBytes = 24;
 /// The API has a byte for the length.

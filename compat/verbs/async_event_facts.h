@@ -17,8 +17,8 @@ struct AsyncEventFacts {
   About about;
 };
 
-/// Others are told of in another way (peer_closed: by the connection manager), or nobody need know
-/// (cq_overflow: nothing is lost).
+/// Others are told of in another way (peer_closed: by the connection manager), or programs need not
+/// know (cq_overflow: nothing is lost).
 inline constexpr std::array kAsyncEvents{
     AsyncEventFacts{AsyncEventType::qp_fatal, IBV_EVENT_QP_FATAL,
                     AsyncEventFacts::About::queue_pair},

@@ -8,8 +8,8 @@
 
 namespace diwarp::compat {
 
-/// The asynchronous events of one object, on their way to the program. Whoever owns it has to
-/// unname the object at the engine first, and then call end().
+/// The asynchronous events of one object, on their way to the program. The owner removes the object
+/// from the engine first, and then calls end().
 class AsyncEvents final : public EventTarget, public AsyncEventCounter {
  public:
   /// `element` is what events are about, as they name it.

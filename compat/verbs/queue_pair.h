@@ -96,8 +96,8 @@ class Qp : public QpBlock {
 /// Throws Refusal(EINVAL) for null.
 Qp& qp_of(ibv_qp* qp);
 
-/// Who finds the peer of an RC queue pair: the program, which names it in ibv_modify_qp(), or the
-/// connection manager alone, which needs no port for meetings.
+/// How an RC queue pair gets its peer: the program names it in ibv_modify_qp(), or the connection
+/// manager connects it, which needs no port for meetings.
 enum class Meets : uint8_t { by_name, by_cm };
 
 /// As ibv_create_qp_ex(). A UD queue pair sends to groups by `group_interface`, where that is not

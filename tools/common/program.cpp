@@ -93,9 +93,13 @@ int run_program(const std::string& name, const std::function<void()>& body) {
 }
 
 bool parse_command_line(CLI::App& app, int argc, char** argv) {
+  app.footer(with_exit_status(app.get_footer()));
+  return parse_without_exit_statuses(app, argc, argv);
+}
+
+bool parse_without_exit_statuses(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", app.get_name() + " " + to_string(version()),
                        "Print the version and exit");
-  app.footer(with_exit_status(app.get_footer()));
   app.formatter(std::make_shared<HelpFormatter>());
   try {
     app.parse(argc, argv);

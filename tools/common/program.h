@@ -20,4 +20,7 @@ int run_program(const std::string& name, const std::function<void()>& body);
 /// Throws Failure on options that CLI does not take.
 bool parse_command_line(CLI::App& app, int argc, char** argv);
 
+/// The same, without the footer about exit statuses that all tools have but diwarp-run.
+bool parse_without_exit_statuses(CLI::App& app, int argc, char** argv);
+
 }  // namespace diwarp::tools

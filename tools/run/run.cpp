@@ -12,13 +12,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/failure.h"
-#include "common/help.h"
+#include "common/program.h"
 #include "run/environment.h"
 #include "run/loading.h"
 #include "run/program_file.h"
@@ -191,28 +190,11 @@ std::vector<std::string> command_of(const CLI::App& app) {
   return words;
 }
 
-/// False if --help or --version was printed. The tools' common footer is left out: its exit
-/// statuses are others.
-bool parse(CLI::App& app, int argc, char** argv) {
-  app.set_version_flag("--version", std::string(kName) + " " + to_string(version()),
-                       "Print the version and exit");
-  app.formatter(std::make_shared<HelpFormatter>());
-  try {
-    app.parse(argc, argv);
-    return true;
-  } catch (const CLI::Success& help) {
-    app.exit(help);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(std::string(error.what()) + " (--help lists the options)");
-  }
-}
-
 int main(int argc, char** argv) try {
   CLI::App app{"Runs a program that was built for libibverbs and librdmacm over diwarp.", kName};
   Options options;
   add_options(app, options);
-  if (!parse(app, argc, argv)) return 0;
+  if (!parse_without_exit_statuses(app, argc, argv)) return 0;
   options.command = command_of(app);
   run(options);
   return 0;
