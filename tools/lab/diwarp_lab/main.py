@@ -15,7 +15,7 @@ import time
 from . import experiment as experiments
 from . import lock, machine, plots, report, selfcheck
 from .basics import Refusal, where
-from .networks import NETWORKS, OPTIONS, setting
+from .networks import NETWORKS, OPTIONS
 from .output import NOT_ENDED, Output, document, refuse_results_in
 from .progress import Progress
 from .quantities import short
