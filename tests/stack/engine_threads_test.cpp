@@ -177,10 +177,14 @@ TEST_CASE("a queue pair that is moved through its states under fire reports each
     party.qp.modify(QpState::error);
     std::this_thread::sleep_for(50us);
     {
-      // What is posted in error is flushed, but what a reset finds is dropped.
+      // The RNIC thread flushes what is posted in error, but what a reset finds is dropped.
       const std::unique_lock lock(no_reset);
-      collect(party.send_cq);
-      collect(party.recv_cq);
+      CHECK(eventually([&] {
+        collect(party.send_cq);
+        collect(party.recv_cq);
+        const QueuePairAttributes found = party.qp.query();
+        return found.posted_sends + found.posted_receives == 0;
+      }));
       party.qp.modify(QpState::reset);
     }
     party.qp.modify(QpState::init);
