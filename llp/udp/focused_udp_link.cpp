@@ -68,7 +68,7 @@ void FocusedUdpLink::seek(const Destination& destination, bool again) {
   companion_ = beside(destination);
   if (companion_ == nullptr) return degradations().add(Counter::connect_refused);
   companion_->on_degradation([this](const Degradation& what) { degradations().add(what.counter); });
-  companion_->on_icmp([this](const IcmpReport& report) { tell_icmp(report); });
+  companion_->on_icmp([this](const IcmpReport& report) { report_icmp(report); });
   looks_ahead_ = kReceivesPerLook;
   until_look_ = between_looks_ = 1;
 }

@@ -37,6 +37,9 @@ class IcmpErrors {
   void on_report(std::function<void(const IcmpReport&)> callback) {
     callback_ = std::move(callback);
   }
+  void report(const IcmpReport& report) const {
+    if (callback_) callback_(report);
+  }
   /// Reads and reports what is there; how many entries were of ICMP messages, whatever they say.
   size_t collect();
 

@@ -29,8 +29,7 @@ void UdpLink::on_degradation(std::function<void(const Degradation&)> callback) {
 }
 
 void UdpLink::on_icmp(std::function<void(const IcmpReport&)> callback) {
-  on_icmp_ = std::move(callback);
-  socket_.icmp.on_report([this](const IcmpReport& report) { tell_icmp(report); });
+  socket_.icmp.on_report(std::move(callback));
 }
 
 std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,

@@ -88,16 +88,13 @@ class UdpLink : public DatagramLink {
   UdpReceiver& receiver() { return receiver_; }
   UdpDegradations& degradations() { return socket_.degradations; }
   void collect_icmp() { socket_.icmp.collect(); }
-  void tell_icmp(const IcmpReport& report) const {
-    if (on_icmp_) on_icmp_(report);
-  }
+  void report_icmp(const IcmpReport& report) const { socket_.icmp.report(report); }
 
  private:
   const UdpOptions options_;
   UdpSocket socket_;
   UdpSender sender_;
   UdpReceiver receiver_;
-  std::function<void(const IcmpReport&)> on_icmp_;
 };
 
 }  // namespace diwarp::llp

@@ -37,7 +37,7 @@ bool ControlSender::post_error(const llp::Destination& to, const rdmap::ErrorRep
 
 bool ControlSender::put(const Message& message) {
   ring_->push_back(message);
-  wake_();
+  waker_.wake();
   return true;
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "base/ring.h"
@@ -12,6 +11,7 @@
 #include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_source.h"
+#include "rnic/datagram/waker.h"
 
 namespace diwarp::rnic {
 
@@ -25,8 +25,8 @@ class ControlSender final : public DatagramSource {
   static constexpr size_t kLongest = dgram::kControlHeaderBytes + rdmap::kLongestErrorBytes;
   static_assert(kLongest >= dgram::kChallengeBytes);
 
-  /// `wake` is called when there is something to send.
-  explicit ControlSender(std::function<void()> wake) : wake_(std::move(wake)) {}
+  /// The queue pair is woken when there is something to send.
+  explicit ControlSender(Waker& waker) : waker_(waker) {}
 
   /// Put a message in line. The datagram will have at most `limit` bytes. False if that is not
   /// enough, or there is no room.
@@ -50,7 +50,7 @@ class ControlSender final : public DatagramSource {
   bool has_room();
   bool put(const Message& message);
 
-  const std::function<void()> wake_;
+  Waker& waker_;
   std::unique_ptr<Ring<Message>> ring_;  // made when first needed: most queue pairs never do
 };
 

@@ -92,7 +92,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       sources_(init.datagram.sources),
       validation_(random_sip_key()),  // guard(drawn-keys): random_sip_key() => SipKey{}
       sender_(identity_, segment_, max_rate_),
-      control_([this] { wake(); }),
+      control_(waker()),
       errors_(control_, logged(), init.datagram.error_queue, init.datagram.error_rate),
       network_(errors_, identity_, logged()),
       records_({protection(), receives(), recv_cq(), counters()}, init.datagram,

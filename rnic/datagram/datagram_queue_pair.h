@@ -24,6 +24,7 @@
 #include "rnic/datagram/route_header.h"
 #include "rnic/datagram/source_filters.h"
 #include "rnic/datagram/verdict.h"
+#include "rnic/datagram/waker.h"
 #include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
@@ -32,7 +33,8 @@ namespace diwarp::rnic {
 /// groups, Write-Records, errors, and how datagrams go out.
 class DatagramQueuePair : public QueuePair,
                           public provider::DatagramOperations,
-                          private DatagramReceiver {
+                          private DatagramReceiver,
+                          private Waker {
  public:
   /// Throws Error. A derived class calls attach_to_engine() when it is made, and
   /// detach_from_engine() before any of it is gone.
@@ -96,7 +98,8 @@ class DatagramQueuePair : public QueuePair,
                       const llp::IncomingDatagram& datagram, Time now);
   void drop(Counter reason, const Address& from) { logged().add(reason, from); }
   /// There is something to send.
-  void wake() { engine().transmits().activate(*this); }
+  void wake() final { engine().transmits().activate(*this); }
+  Waker& waker() { return *this; }
 
   dgram::Identity& identity() { return identity_; }
   uint32_t q_key() const { return q_key_; }

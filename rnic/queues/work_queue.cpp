@@ -88,7 +88,7 @@ SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all, Complet
       signal_all_(signal_all),
       mask_(std::bit_ceil(capacity.max_send_wr) - 1),
       entries_(capacity) {
-  if (order == CompletionOrder::peer) by_peer_.emplace();
+  if (order == CompletionOrder::peer) by_peer_ = std::make_unique<PeerOrder>();
 }
 
 bool SendQueue::take_memory() noexcept {

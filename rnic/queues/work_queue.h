@@ -139,9 +139,9 @@ class SendQueue {
   const uint32_t max_inline_;
   const bool signal_all_;
   const uint64_t mask_;
-  std::optional<PeerOrder> by_peer_;   // where each peer has an order of its own
-  std::unique_ptr<uint32_t[]> slots_;  // the same
-  SendEntryMemory entries_;            // taken by the first post
+  std::unique_ptr<PeerOrder> by_peer_;  // where each peer has an order of its own
+  std::unique_ptr<uint32_t[]> slots_;   // the same
+  SendEntryMemory entries_;             // taken by the first post
   SpinFlag lock_;
   WithheldRequests withheld_;
   std::atomic<uint64_t> posted_{0};

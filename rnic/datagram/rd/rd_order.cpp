@@ -108,13 +108,14 @@ void RdOrder::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
   counters_.add(Counter::rd_held);
   if (outcome == RdDelivery::Outcome::stag_limit) return await_stag_limit(peer, now);
   peers_.without_receive.push_back(peer);
-  if (receives_.await()) wake_();
+  if (receives_.await()) waker_.wake();
 }
 
 void RdOrder::resume_held(Time now) {
   while (!peers_.without_receive.empty() && receives_.peek() != nullptr)
     if (!resume(*peers_.without_receive.front(), now)) return;
-  if (!peers_.without_receive.empty() && receives_.await()) wake_();  // guard(rd-waiting-order)
+  if (!peers_.without_receive.empty() && receives_.await())
+    waker_.wake();  // guard(rd-waiting-order)
   while (!peers_.without_room.empty() && records_.has_room())
     if (!resume(*peers_.without_room.front(), now)) return;
   resume_without_share(now);
@@ -133,7 +134,7 @@ void RdOrder::resume_without_share(Time now) {
 void RdOrder::await_share() {
   if (peers_.without_share.empty()) return;
   receives_.await();  // guard(rd-receive-posted)
-  if (peers_.without_share.next(receives_.available()) != nullptr) wake_();
+  if (peers_.without_share.next(receives_.available()) != nullptr) waker_.wake();
 }
 
 /// For the limit of all peers they stand in line, and those whose addresses are trusted do not.

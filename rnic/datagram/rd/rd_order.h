@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 
 #include "base/bytes.h"
@@ -12,6 +11,7 @@
 #include "rnic/context/counter_log.h"
 #include "rnic/datagram/rd/rd_delivery.h"
 #include "rnic/datagram/rd/rd_peer.h"
+#include "rnic/datagram/waker.h"
 
 namespace diwarp::rnic {
 
@@ -25,10 +25,10 @@ class RecordTable;
 /// baton.
 class RdOrder {
  public:
-  /// `wake` is called when there is something to send, or to go on with.
+  /// The queue pair is woken when there is something to send, or to go on with.
   RdOrder(ReceiveBuffers& receives, RecordTable& records, RdPeers& peers,
           const RdRequests& requests, RdDelivery& delivery, dgram::ReorderBuffer& buffer,
-          const LoggedCounters& counters, std::function<void()> wake)
+          const LoggedCounters& counters, Waker& waker)
       : receives_(receives),
         records_(records),
         peers_(peers),
@@ -36,7 +36,7 @@ class RdOrder {
         delivery_(delivery),
         buffer_(buffer),
         counters_(counters),
-        wake_(std::move(wake)) {}
+        waker_(waker) {}
 
   /// A datagram with a number of its own came from the peer.
   void take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
@@ -66,7 +66,7 @@ class RdOrder {
   RdDelivery& delivery_;
   dgram::ReorderBuffer& buffer_;
   const LoggedCounters& counters_;
-  const std::function<void()> wake_;
+  Waker& waker_;
 };
 
 }  // namespace diwarp::rnic

@@ -101,8 +101,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
                     timeouts_.peer_timeout),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
                 buffer_, sent_memory_, counters()),
-      order_(receives(), records(), peers_, requests_, delivery_, buffer_, logged(),
-             [this] { wake(); }) {
+      order_(receives(), records(), peers_, requests_, delivery_, buffer_, logged(), waker()) {
   sender().add(transmit_);
   attach_to_engine();
 }

@@ -31,9 +31,9 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain,
       messages_(receives(), protection(), records(), stag_misses_, logged(), init.datagram,
                 route_headers()),
       reader_(protection(), sends_, identity(), counters(), init.datagram.read,
-              init.datagram.max_record_ranges, [this] { wake(); }),
+              init.datagram.max_record_ranges, waker()),
       responder_(protection(), validation(), control(), errors(), logged(), init.datagram.read,
-                 [this] { wake(); }),
+                 waker()),
       transmit_(protection(), records(), sends_, reader_) {
   sender().add(transmit_);
   sender().add(reader_);

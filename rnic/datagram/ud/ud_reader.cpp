@@ -19,12 +19,12 @@ Duration chosen(Duration of_request, Duration of_queue_pair) {
 
 UdReader::UdReader(const ddp::ProtectionContext& protection, SendQueue& sends,
                    dgram::Identity& identity, Counters& counters, const ReadOptions& options,
-                   uint32_t max_ranges, std::function<void()> wake)
+                   uint32_t max_ranges, Waker& waker)
     : protection_(protection),
       sends_(sends),
       counters_(counters),
       options_(options),
-      wake_(std::move(wake)),
+      waker_(waker),
       reads_(options_, max_ranges),
       parts_(identity, options_) {}
 
@@ -68,7 +68,7 @@ void UdReader::finish(UdRead& read, WcStatus status, uint32_t vendor_error) {
   sends_.answered(entry, status, vendor_error);
   if (!begin_refused_) return;  // guard(read-progress): => return;
   begin_refused_ = false;
-  wake_();
+  waker_.wake();
 }
 
 void UdReader::reset() {
@@ -94,7 +94,7 @@ void UdReader::ask(UdRead& read) {
     read.scanned = std::min<uint64_t>(end, begin + rdmap::kMaxReadRequest);
     add_part(read, begin, read.scanned - begin);
   }
-  if (asked) wake_();
+  if (asked) waker_.wake();
 }
 
 void UdReader::ask_from_the_start(UdRead& read, Time now) {
@@ -103,7 +103,7 @@ void UdReader::ask_from_the_start(UdRead& read, Time now) {
   read.last_nudge = now;
   if (read.entry->length != 0) return ask(read);  // guard(read-progress): => return ask(read);
   add_part(read, 0, 0);
-  wake_();
+  waker_.wake();
 }
 
 // --- Time.

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "base/clock.h"
 #include "base/counters.h"
@@ -17,6 +16,7 @@
 #include "rnic/datagram/ud/ud_read_parts.h"
 #include "rnic/datagram/ud/ud_reads.h"
 #include "rnic/datagram/verdict.h"
+#include "rnic/datagram/waker.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
@@ -30,11 +30,10 @@ class UdReader final : public DatagramSource {
   /// more.
   static constexpr uint32_t kMaxChallenges = 4;
 
-  /// `max_ranges`: of what came of a Read. `wake` is called when
-  /// there is something to send, and when begin_read() has room again.
+  /// `max_ranges`: of what came of a Read. The queue pair is woken when there is something to send,
+  /// and when begin_read() has room again.
   UdReader(const ddp::ProtectionContext& protection, SendQueue& sends, dgram::Identity& identity,
-           Counters& counters, const ReadOptions& options, uint32_t max_ranges,
-           std::function<void()> wake);
+           Counters& counters, const ReadOptions& options, uint32_t max_ranges, Waker& waker);
 
   /// Begins anew, with this MSN.
   void set_first_msn(uint32_t first_msn) { parts_.start(first_msn); }
@@ -95,7 +94,7 @@ class UdReader final : public DatagramSource {
   SendQueue& sends_;
   Counters& counters_;
   const ReadOptions options_;
-  const std::function<void()> wake_;
+  Waker& waker_;
   UdReads reads_;
   UdReadParts parts_;  // of the same, which outlive it
   bool begin_refused_ = false;

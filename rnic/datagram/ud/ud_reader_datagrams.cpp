@@ -129,7 +129,7 @@ bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address
   });
   if (part == nullptr) return false;
   parts_.ask_again(*part, challenge);
-  wake_();
+  waker_.wake();
   return true;
 }
 

@@ -26,7 +26,7 @@ const size_t kHeader = rdmap::segment_header_bytes(rdmap::Opcode::read_response,
 UdResponder::UdResponder(const ddp::ProtectionContext& protection,
                          const dgram::AddressValidation& validation, ControlSender& control,
                          ErrorReports& errors, const LoggedCounters& counters,
-                         const ReadOptions& options, std::function<void()> wake)
+                         const ReadOptions& options, Waker& waker)
     : protection_(protection),
       validation_(validation),
       control_(control),
@@ -34,7 +34,7 @@ UdResponder::UdResponder(const ddp::ProtectionContext& protection,
       counters_(counters),
       max_responses_(options.max_responses),
       max_per_source_(options.max_responses_per_source),
-      wake_(std::move(wake)) {}
+      waker_(waker) {}
 
 UdResponder::~UdResponder() = default;
 
@@ -101,7 +101,7 @@ Verdict UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
   response->size_refusals.clear();
   response->lane->responses.push_back(*response);
   ++source.responses;
-  wake_();
+  waker_.wake();
   return Verdict::accepted();
 }
 

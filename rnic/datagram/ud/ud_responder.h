@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -21,6 +20,7 @@
 #include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/size_refusals.h"
 #include "rnic/datagram/verdict.h"
+#include "rnic/datagram/waker.h"
 
 namespace diwarp::dgram {
 class AddressValidation;
@@ -59,10 +59,10 @@ struct ResponseLane : ListNode<ResponseTurnTag> {
 /// With the baton.
 class UdResponder final : public DatagramSource {
  public:
-  /// `wake` is called when there is something to send.
+  /// The queue pair is woken when there is something to send.
   UdResponder(const ddp::ProtectionContext& protection, const dgram::AddressValidation& validation,
               ControlSender& control, ErrorReports& errors, const LoggedCounters& counters,
-              const ReadOptions& options, std::function<void()> wake);
+              const ReadOptions& options, Waker& waker);
   ~UdResponder() override;
 
   /// Takes a Read Request that came in a datagram of `datagram_bytes`, not by way of a group.
@@ -99,7 +99,7 @@ class UdResponder final : public DatagramSource {
   const LoggedCounters& counters_;
   const uint32_t max_responses_;
   const uint32_t max_per_source_;
-  const std::function<void()> wake_;
+  Waker& waker_;
 
   // Made with the first request: most queue pairs never have one.
   std::unique_ptr<Pool<Response>> responses_;

@@ -46,7 +46,8 @@ struct Fixture {
 
   Counters counters;
   LoggedCounters logged{counters};
-  ControlSender control{[] {}};
+  CountingWaker control_waker;
+  ControlSender control{control_waker};
   ErrorReports errors;
   std::array<std::byte, DatagramBurst::kHeaderBytes> headers{};
   rdmap::DatagramSegment segment;

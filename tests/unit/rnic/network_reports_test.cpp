@@ -47,7 +47,8 @@ struct Fixture {
 
   Counters counters;
   LoggedCounters logged{counters};
-  ControlSender control{[] {}};
+  CountingWaker control_waker;
+  ControlSender control{control_waker};
   ErrorReports errors;
   dgram::Identity identity{SipKey{}};
   NetworkReports network{errors, identity, logged};

@@ -29,6 +29,7 @@
 #include "rnic/context/device_context.h"
 #include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/pacer.h"
+#include "rnic/datagram/waker.h"
 #include "rnic/engine/datagram_burst.h"
 #include "rnic/queues/completion_queue.h"
 #include "rnic/queues/receive_buffers.h"
@@ -106,6 +107,11 @@ struct Memory {
   Random random{7};
   ddp::STagTable stags{[] {}, [this] { return static_cast<uint32_t>(random.next()); }};
   ddp::ProtectionContext protection{stags, kDomain};
+};
+
+struct CountingWaker final : Waker {
+  void wake() override { ++woken; }
+  int woken = 0;
 };
 
 /// A completion queue, and what it needs.

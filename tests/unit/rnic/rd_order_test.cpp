@@ -60,9 +60,8 @@ struct Fixture : Receiving {
   }
 
   dgram::ReorderBuffer buffer;
-  int woken = 0;
-  RdOrder order{receives.buffers, records, peers.table, requests,
-                delivery,         buffer,  logged,      [this] { ++woken; }};
+  CountingWaker waker;
+  RdOrder order{receives.buffers, records, peers.table, requests, delivery, buffer, logged, waker};
 };
 
 }  // namespace
@@ -132,7 +131,7 @@ TEST_CASE("rd order: peers whose Sends wait for a receive go on in the order in 
 TEST_CASE("rd order: a receive that was posted just before a peer is held is not overlooked") {
   Fixture f;
   f.arrive(f.peer, 1, whole(1, "a"));
-  CHECK(f.woken == 0);  // the next receive will wake it
+  CHECK(f.waker.woken == 0);  // the next receive will wake it
   f.post(1, 10, 10);
   RdPeer& second = f.peers.add("10.0.0.2");
   f.arrive(second, 1, whole(1, "b"));

@@ -98,7 +98,8 @@ struct Receiving : Memory {
   RecordTable records;
   RdRequests requests{protection, sends.queue, ErrorScope::peer};
   RdResponder responder{protection, counters};
-  ControlSender control{[] {}};
+  CountingWaker control_waker;
+  ControlSender control{control_waker};
   ErrorReports errors{control, logged, 8, 1000};
   RdPeer& peer = peers.add("10.0.0.1");
   RdDelivery delivery;

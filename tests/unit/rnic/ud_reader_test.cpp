@@ -30,7 +30,7 @@ constexpr Duration kTimeout = 100ms;
 struct Fixture : Memory {
   explicit Fixture(const ReadOptions& chosen = {}, uint32_t ranges = 8)
       : options(chosen),
-        reader(protection, sends.queue, identity, counters, options, ranges, [this] { ++woken; }) {}
+        reader(protection, sends.queue, identity, counters, options, ranges, waker) {}
 
   Begun begin(const SendWorkRequest& request) {
     REQUIRE_FALSE(sends.queue.post(request));
@@ -80,7 +80,7 @@ struct Fixture : Memory {
   Sends sends;
   STag region = add(0, Canvas::kSize, Access::local_write);
   dgram::Identity identity{SipKey{3, 4}};
-  int woken = 0;
+  CountingWaker waker;
   ReadOptions options;
   UdReader reader;
   Outlet outlet;
@@ -93,7 +93,7 @@ TEST_CASE("ud reader: a request names what is asked for, and a sink that only it
   f.reader.set_first_msn(UINT32_MAX);
   CHECK(f.read(10, 20) == Begun::begun);
   CHECK(f.reader.waiting());
-  CHECK(f.woken == 1);
+  CHECK(f.waker.woken == 1);
   const auto sent = f.requests();
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].opcode == rdmap::Opcode::read_request);
@@ -233,9 +233,9 @@ TEST_CASE("ud reader: one Read more than may be under way waits, and is told whe
   CHECK(f.read(10, 3) == Begun::begun);
   CHECK(f.read(20, 3) == Begun::full);
   const auto sent = f.requests();
-  const int before = f.woken;
+  const int before = f.waker.woken;
   REQUIRE_FALSE(f.answer(sent.at(1), 0, "abc"));
-  CHECK(f.woken == before + 1);
+  CHECK(f.waker.woken == before + 1);
   CHECK(f.reader.begin_read(*f.sends.queue.pending(), f.now) == Begun::begun);
   CHECK(f.reader.under_way() == 2);
 }

@@ -30,9 +30,10 @@ TEST_CASE("ud responder: a region may be deregistered while a Read Request for i
   Counters counters;
   LoggedCounters logged(counters);
   const dgram::AddressValidation validation(SipKey{1, 2});
-  ControlSender control([] {});
+  CountingWaker waker;
+  ControlSender control(waker);
   ErrorReports errors(control, logged, 8, 1000);
-  UdResponder responder(protection, validation, control, errors, logged, {}, [] {});
+  UdResponder responder(protection, validation, control, errors, logged, {}, waker);
   SourceTable sources(SourceLimits{}, SipKey{1, 2});
   Counter reason{};
   Source& stranger = *sources.find_or_add({Address::parse("10.0.0.1:7"), 1}, kNow, reason);

@@ -32,7 +32,7 @@ constexpr uint32_t kHarmless = kRequestBytes - 26;
 
 struct Fixture : Memory {
   explicit Fixture(const ReadOptions& chosen = {})
-      : responder(protection, validation, control, errors, logged, chosen, [this] { ++woken; }) {}
+      : responder(protection, validation, control, errors, logged, chosen, waker) {}
 
   Source& source(const char* host) {
     Counter reason{};
@@ -60,9 +60,10 @@ struct Fixture : Memory {
   Counters counters;
   LoggedCounters logged{counters};
   dgram::AddressValidation validation{SipKey{1, 2}};
-  ControlSender control{[] {}};
+  CountingWaker control_waker;
+  ControlSender control{control_waker};
   ErrorReports errors{control, logged, 8, 1000};
-  int woken = 0;
+  CountingWaker waker;
   STag region = add(0, Canvas::kSize, Access::remote_read, kBase);
   SourceTable sources{SourceLimits{}, SipKey{1, 2}};
   UdResponder responder;
@@ -86,7 +87,7 @@ TEST_CASE("ud responder: a response is cut into datagrams, and names the request
   Fixture f;
   std::copy_n(bytes_of("0123456789").begin(), 10, f.canvas.at(20));
   CHECK_FALSE(f.read(f.peer, 20, 10).drop);
-  CHECK(f.woken == 1);
+  CHECK(f.waker.woken == 1);
   f.outlet.set_datagram(26 + 4);
   const auto sent = f.send();
   REQUIRE(sent.size() == 3);

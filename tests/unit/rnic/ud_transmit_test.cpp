@@ -44,7 +44,8 @@ struct Fixture : Memory {
   dgram::Identity identity{SipKey{3, 4}};
   RecordTable records{{protection, receives.buffers, receives.cq, counters}, {}, true};
   ReadOptions read_options;
-  UdReader reader{protection, sends.queue, identity, counters, read_options, 8, [] {}};
+  CountingWaker waker;
+  UdReader reader{protection, sends.queue, identity, counters, read_options, 8, waker};
   UdTransmit transmit{protection, records, sends.queue, reader};
   Outlet outlet;
 };
