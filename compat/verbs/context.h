@@ -11,8 +11,6 @@
 
 namespace diwarp::compat {
 
-class Context;
-
 /// A context as programs get it. It grows at its front, from one version of rdma-core to the next;
 /// `newer` are functions that its newest header has and Debian 12's has not.
 struct ContextBlock {
@@ -20,7 +18,6 @@ struct ContextBlock {
 
   std::array<void*, kNewerFunctions> newer{};
   verbs_context verbs{};
-  Context* owner = nullptr;
 };
 
 /// An asynchronous event on its way to the program. `target` is the queue pair or shared receive
@@ -62,6 +59,7 @@ class Context : public ContextBlock {
   Device& device_;
 };
 
+/// Throws Refusal(EINVAL) for null.
 Context& context_of(ibv_context* context);
 
 }  // namespace diwarp::compat
