@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of librdmacm that make queue pairs and shared receive queues for ids.
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -97,19 +98,21 @@ void check_domain(const rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
 
 void create_queue_pair(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
   static_cast<Id&>(id).its_channel->pace.begun(&id);
-  check_domain(id, init);
-  if (id.srq != nullptr && init.srq == nullptr) init.srq = id.srq;
+  ibv_qp_init_attr_ex asked = init;  // what fails leaves the program's as it is
+  check_domain(id, asked);
+  if (id.srq != nullptr && asked.srq == nullptr) asked.srq = id.srq;
   ibv_qp* qp = nullptr;
   try {
-    complete_queues(id, init);
-    qp = shared::create_queue_pair(*id.verbs, init, group_interface(id));
+    complete_queues(id, asked);
+    qp = shared::create_queue_pair(*id.verbs, asked, group_interface(id));
     lead(id, qp);
   } catch (...) {
     if (qp != nullptr) ibv_destroy_qp(qp);
     destroy_queues(id);
     throw;
   }
-  id.pd = init.pd;
+  std::memcpy(&init, &asked, offsetof(ibv_qp_init_attr_ex, xrcd));
+  id.pd = asked.pd;
   id.qp = qp;
 }
 
