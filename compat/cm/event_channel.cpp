@@ -41,16 +41,17 @@ std::shared_ptr<EventChannel> EventChannel::shared(rdma_event_channel* channel) 
   return found->second;
 }
 
-void EventChannel::release(rdma_event_channel* channel) {
+bool EventChannel::release(rdma_event_channel* channel) {
   std::shared_ptr<EventChannel> released;
   {
     const std::lock_guard lock(held().mutex);
     const auto found = held().channels.find(channel);
-    refuse_if(found == held().channels.end(), EINVAL);
+    if (found == held().channels.end()) return false;
     released = std::move(found->second);
     held().channels.erase(found);
   }
   released->events.close();  // requests among what is left are rejected here
+  return true;
 }
 
 }  // namespace diwarp::compat

@@ -40,9 +40,10 @@ class EventChannel : public rdma_event_channel {
  public:
   /// One that the program holds, until release().
   static std::shared_ptr<EventChannel> make();
-  /// Throws Refusal(EINVAL) where the program does not hold it.
+  /// Throws Refusal: EINVAL where the program does not hold it, ENODEV in a forked child.
   static std::shared_ptr<EventChannel> shared(rdma_event_channel* channel);
-  static void release(rdma_event_channel* channel);
+  /// Ends all waits on it. False where the program does not hold it.
+  static bool release(rdma_event_channel* channel);
 
   EventChannel() : rdma_event_channel{} { fd = events.descriptor(); }
 

@@ -61,8 +61,9 @@ Id::Id(const Id& listener, UdRequest request, ibv_device* device)
   datagram_->take_request(std::move(request), *listener.datagram_, device);
 }
 
+/// The program may have destroyed a channel that was not its own.
 Id::~Id() {
-  if (synchronous_) EventChannel::release(channel);
+  if (synchronous_) EventChannel::release(its_channel.get());
 }
 
 Id& id_of(rdma_cm_id* id) {
@@ -267,7 +268,7 @@ void Id::complete() {
 void Id::migrate(rdma_event_channel* to) {
   const std::shared_ptr<EventChannel> next =
       to != nullptr ? EventChannel::shared(to) : EventChannel::make();
-  rdma_event_channel* const own = synchronous_ ? channel : nullptr;
+  rdma_event_channel* const own = synchronous_ ? its_channel.get() : nullptr;
   its_channel->pace.begun(this);
   acknowledge_kept_event();
   Hub::of_process().move(*this, next);
