@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "compat/common/boundary.h"
 #include "compat/common/error.h"
 #include "compat/verbs/for_cm.h"
 
@@ -28,11 +29,11 @@ void UdGroups::leave(rdma_cm_id& id, const Address& group) {
   members_.erase(found);
 }
 
+/// A queue pair that the program has destroyed meanwhile, or led out by itself, has left by that.
 void UdGroups::leave_all(rdma_cm_id& id) {
-  for (const Member& one : std::exchange(members_, {})) detach(id, one);
+  for (const Member& one : std::exchange(members_, {})) quietly([&] { detach(id, one); });
 }
 
-/// A queue pair that the program has destroyed meanwhile has left by that.
 void UdGroups::detach(rdma_cm_id& id, const Member& member) {
   if (member.attached != nullptr && member.attached == id.qp)
     shared::leave(member.attached, member.group, member.interface);

@@ -40,9 +40,10 @@ void UdId::post(rdma_cm_event_type type, int status) {
 
 /// As in the kernel, an id on a loopback or wildcard address has no device before it is resolved.
 void UdId::bind(const Address& local) {
-  refuse_if(port_.has_value() || device_ != nullptr, EINVAL);
+  refuse_if(bound_ || device_ != nullptr, EINVAL);
   ibv_device* const device = shared::device_for(local);
   port_.emplace(local);
+  bound_ = true;
   local_ = port_->address();
   if (!is_unspecific(local)) know_device(device);
   id_.set_source(local_);
@@ -58,8 +59,7 @@ void UdId::resolve_addr(const sockaddr* source, const sockaddr* destination) {
   const Address named = address_of(destination);
   const Address peer = named.is_any() ? Address::loopback(named.family(), named.port()) : named;
   refuse_if(!listening_.empty() || request_ || service_, EINVAL);
-  if (source != nullptr && !port_) bind(address_of(source));
-  if (!port_) bind(Address::any(peer.family()));
+  if (!bound_) bind(source != nullptr ? address_of(source) : Address::any(peer.family()));
   const Address from = source_of(peer);
   if (device_ == nullptr) know_device(shared::device_for(from));
   id_.set_source(from);
@@ -69,14 +69,16 @@ void UdId::resolve_addr(const sockaddr* source, const sockaddr* destination) {
 }
 
 void UdId::resolve_route() {
-  refuse_if(device_ == nullptr, EINVAL);
+  refuse_if(!service_ || routed_, EINVAL);
+  routed_ = true;
   post(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
 void UdId::connect(const rdma_conn_param* parameters) {
-  refuse_if(!service_ || service_->port() == 0 || service_->is_multicast(), EINVAL);
+  refuse_if(!routed_ || asked_ || service_->port() == 0 || service_->is_multicast(), EINVAL);
   const std::vector<std::byte> data = checked(id_.private_data_of(parameters));
   UdService::of(device_).ask(number_, *service_, data);
+  asked_ = true;
 }
 
 void UdId::listen_on(UdpPort port) {
@@ -101,7 +103,7 @@ void UdId::accept(const rdma_conn_param* parameters) {
   UdAnswerMessage answer{.status = UdStatus::accepted,
                          .q_key = RDMA_UDP_QKEY,
                          .private_data = checked(id_.private_data_of(parameters))};
-  answer.queue_pair = id_.qp != nullptr ? id_.qp->qp_num : parameters->qp_num;
+  answer.queue_pair = id_.qp != nullptr ? shared::number(id_.qp) : parameters->qp_num;
   refuse_if(answer.queue_pair == 0 || answer.queue_pair > kMostQueuePairs, EINVAL);
   request_->answer(std::move(answer));
 }
@@ -113,7 +115,7 @@ void UdId::reject(std::span<const std::byte> private_data) {
 }
 
 void UdId::join(const Address& group, void* program_context, bool receives) {
-  refuse_if(device_ == nullptr, EINVAL);
+  refuse_if(device_ == nullptr || group.family() != local_.family(), EINVAL);
   const Address any_port = group.with_port(0);
   groups_.join(id_, any_port, local_.is_any() ? "" : interface_of(local_), receives);
   Hub::of_process().post(number_, group_event(any_port, program_context, RDMA_UDP_QKEY));

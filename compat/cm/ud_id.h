@@ -54,9 +54,12 @@ class UdId {
   Id& id_;
   const uint64_t number_;
   ibv_device* device_ = nullptr;
+  bool bound_ = false;
   std::optional<UdpPort> port_;  // from bind to listen
   Address local_;
   std::optional<Address> service_;  // once resolved
+  bool routed_ = false;
+  bool asked_ = false;  // the service, which happens once
   std::vector<ibv_device*> listening_;
   std::optional<UdRequest> request_;
   UdGroups groups_;

@@ -19,6 +19,11 @@ class LiveObjects {
     const std::lock_guard lock(*mutex());
     objects()->insert(object);
   }
+  /// Throws Refusal(EINVAL) for one that no program holds; it is not looked at then.
+  static void check(Object* object) {
+    const std::lock_guard lock(*mutex());
+    refuse_if(objects()->count(object) == 0, EINVAL);
+  }
   /// One of which `matches` is true; null where there is none.
   template <class Matches>
   static Object* find(Matches matches) {

@@ -7,6 +7,16 @@
 #include "compat/verbs/queue_pair.h"
 
 namespace diwarp::compat::shared {
+namespace {
+
+/// Ids name queue pairs that the program may have destroyed by ibv_destroy_qp().
+Qp& live_queue_pair(ibv_qp* qp) {
+  Qp& named = qp_of(qp);
+  LiveObjects<Qp>::check(&named);
+  return named;
+}
+
+}  // namespace
 
 ibv_device* device_for(const Address& address) { return &compat::device_for(address); }
 
@@ -24,14 +34,16 @@ ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init,
   return compat::create_queue_pair(context, init, Meets::by_cm, group_interface);
 }
 
-diwarp::QueuePair& queue_pair(ibv_qp* qp) { return qp_of(qp).queue_pair(); }
+diwarp::QueuePair& queue_pair(ibv_qp* qp) { return live_queue_pair(qp).queue_pair(); }
+
+uint32_t number(ibv_qp* qp) { return live_queue_pair(qp).qp_base.qp_num; }
 
 void join(ibv_qp* qp, const Address& group, const std::string& interface) {
-  group_member(qp).join(group.with_port(kGroupPort), interface);
+  group_member(live_queue_pair(qp).handle()).join(group.with_port(kGroupPort), interface);
 }
 
 void leave(ibv_qp* qp, const Address& group, const std::string& interface) {
-  group_member(qp).leave(group.with_port(kGroupPort), interface);
+  group_member(live_queue_pair(qp).handle()).leave(group.with_port(kGroupPort), interface);
 }
 
 ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {

@@ -27,7 +27,9 @@ DIWARP_COMPAT_EXPORT const diwarp::Device& engine_device(ibv_device* device);
 /// Refusal, or diwarp::Error.
 DIWARP_COMPAT_EXPORT ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init,
                                                const std::string& group_interface);
+/// These, join() and leave() throw Refusal(EINVAL) for a queue pair that was destroyed.
 DIWARP_COMPAT_EXPORT diwarp::QueuePair& queue_pair(ibv_qp* qp);
+DIWARP_COMPAT_EXPORT uint32_t number(ibv_qp* qp);
 /// Joins a UD queue pair to a group, on the port that all groups have, by the interface of this
 /// name. Throw Refusal, or diwarp::Error.
 DIWARP_COMPAT_EXPORT void join(ibv_qp* qp, const Address& group, const std::string& interface);
