@@ -34,6 +34,7 @@ using Answer = std::unique_ptr<rdma_addrinfo, Freeing>;
 using Found = std::unique_ptr<addrinfo, Freeing>;
 
 sockaddr* copy_of(const sockaddr* address, socklen_t length) {
+  refuse_if(address == nullptr || length < sizeof(sockaddr), EINVAL);
   auto* const copy = static_cast<sockaddr*>(std::malloc(length));
   refuse_if(copy == nullptr, ENOMEM);
   std::memcpy(copy, address, length);
