@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/verbs/completion_queue.h"
 
+#include <diwarp/attributes.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -21,6 +22,12 @@ namespace {
 uint32_t checked_entries(int entries, int vector) {
   refuse_if(entries < 1 || vector != 0, EINVAL);
   return static_cast<uint32_t>(entries);
+}
+
+/// Null, or one of the context. In the kernel each context has its objects for itself.
+CompletionChannel* checked_channel(ibv_comp_channel* channel, const ibv_context* context) {
+  refuse_if(channel != nullptr && channel->context != context, EINVAL);
+  return static_cast<CompletionChannel*>(channel);
 }
 
 diwarp::CompletionQueue make_queue(Context& context, uint32_t entries, CompletionChannel* channel,
@@ -46,7 +53,7 @@ Cq::Cq(Context& opened, int entries, void* program_context, ibv_comp_channel* it
        int vector)
     : ibv_cq_ex{},
       of_context_(&opened.users),
-      place_(static_cast<CompletionChannel*>(its_channel), *this),
+      place_(checked_channel(its_channel, opened.handle()), *this),
       queue_(make_queue(opened, checked_entries(entries, vector),
                         static_cast<CompletionChannel*>(its_channel), place_.number())) {
   context = opened.handle();
@@ -136,7 +143,8 @@ std::optional<Address> Cq::last_source(uint32_t queue_pair) {
 /// The library's queue never overflows: what finds it full waits at its queue pair. So it need not
 /// become larger, and the number is all that changes.
 void Cq::resize(int entries) {
-  checked_entries(entries, 0);
+  const DeviceAttributes limits = context_of(context).engine().device().query();
+  refuse_if(checked_entries(entries, 0) > limits.max_completion_entries, EINVAL);
   cqe = entries;
 }
 

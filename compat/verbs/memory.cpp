@@ -35,13 +35,9 @@ constexpr unsigned kKnown = IBV_ACCESS_LOCAL_WRITE | kRemote | IBV_ACCESS_MW_BIN
 
 MemoryRegion registered(Pd& domain, void* memory, size_t bytes, uint64_t base, unsigned rights) {
   refuse_if(bytes == 0, EINVAL);
+  const Access access = access_of(rights);
   check_memory(memory, bytes, (rights & IBV_ACCESS_LOCAL_WRITE) != 0);
-  return MemoryRegion(domain.domain(), memory, bytes, access_of(rights), base);
-}
-
-MemoryWindow allocated(Pd& domain, ibv_mw_type kind) {
-  refuse_if(kind != IBV_MW_TYPE_2, EOPNOTSUPP);
-  return MemoryWindow(domain.domain());
+  return MemoryRegion(domain.domain(), memory, bytes, access, base);
 }
 
 ibv_mr* make_region(ibv_pd* pd, void* address, size_t length, uint64_t base, unsigned rights) {
@@ -138,7 +134,7 @@ Mr::Mr(std::shared_ptr<Pd> domain, void* memory, size_t bytes, uint64_t base, un
 Mr::~Mr() { domain_->offset_regions.remove(lkey); }
 
 Mw::Mw(Pd& domain, ibv_mw_type kind)
-    : ibv_mw{}, of_domain_(&domain.users), window_(allocated(domain, kind)) {
+    : ibv_mw{}, of_domain_(&domain.users), window_(domain.domain()) {
   context = domain.context;
   pd = &domain;
   rkey = window_.stag();
@@ -148,6 +144,7 @@ Mw::Mw(Pd& domain, ibv_mw_type kind)
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   return or_null([&]() -> ibv_mw* {
     if (type == IBV_MW_TYPE_1) unsupported("ibv_alloc_mw of type 1");
+    refuse_if(type != IBV_MW_TYPE_2, EINVAL);
     auto* const made = new Mw(pd_of(pd), type);
     LiveObjects<Mw>::add(made);
     return made;

@@ -86,6 +86,7 @@ class Mr : public ibv_mr {
 
 class Mw : public ibv_mw {
  public:
+  /// `kind`: IBV_MW_TYPE_2 is the only one there is.
   Mw(Pd& domain, ibv_mw_type kind);
 
  private:

@@ -14,12 +14,19 @@
 
 namespace diwarp::compat {
 
+/// `*bad` is written only where a request is refused.
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
-  return errno_value([&] { qp_of(qp).post_sends(request, bad); });
+  ibv_send_wr* at = request;
+  const int code = errno_value([&] { qp_of(qp).post_sends(request, &at); });
+  if (code != 0) *bad = at;
+  return code;
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
-  return errno_value([&] { qp_of(qp).post_receives(request, bad); });
+  ibv_recv_wr* at = request;
+  const int code = errno_value([&] { qp_of(qp).post_receives(request, &at); });
+  if (code != 0) *bad = at;
+  return code;
 }
 
 namespace {
@@ -42,9 +49,18 @@ std::unique_ptr<Qp> made(Pd& domain, ibv_qp_init_attr& init, Meets meets,
   return std::make_unique<RcQp>(domain, init, meets);
 }
 
+/// In the kernel each context has its objects for itself.
+void check_context(const ibv_context& context, const ibv_qp_init_attr& init) {
+  const auto other = [&](const auto* object) {
+    return object != nullptr && object->context != &context;
+  };
+  refuse_if(other(init.send_cq) || other(init.recv_cq) || other(init.srq), EINVAL);
+}
+
 /// Its functions are filled in for `operations`, if they are not null.
 ibv_qp* create(Pd& domain, ibv_qp_init_attr& init, const uint64_t* operations, Meets meets,
                const std::string& group_interface) {
+  check_context(*domain.context, init);
   auto qp = made(domain, init, meets, group_interface);
   if (operations != nullptr) qp->extend(*operations);
   LiveObjects<Qp>::add(qp.get());

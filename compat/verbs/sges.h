@@ -24,7 +24,7 @@ class Sges {
  public:
   Sges(const ibv_sge* list, int count, const OffsetRegions& regions)
       : first_(reinterpret_cast<const Sge*>(list)), count_(static_cast<size_t>(count)) {
-    refuse_if(count < 0, EINVAL);
+    refuse_if(count < 0 || (list == nullptr && count > 0), EINVAL);
     if (regions.empty() || count == 0) return;
     copy_.assign(first_, first_ + count_);
     regions.translate(copy_);

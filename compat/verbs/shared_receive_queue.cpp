@@ -54,7 +54,8 @@ Srq::~Srq() {
 }
 
 void Srq::modify(const ibv_srq_attr& attributes, int mask) {
-  refuse_if((mask & IBV_SRQ_MAX_WR) != 0, EOPNOTSUPP);
+  refuse_if((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0, EINVAL);
+  if ((mask & IBV_SRQ_MAX_WR) != 0) unsupported("ibv_modify_srq of its size");
   if ((mask & IBV_SRQ_LIMIT) == 0) return;
   refuse_if(attributes.srq_limit > queue_.query().max_wr, EINVAL);
   queue_.set_limit(attributes.srq_limit);
@@ -71,10 +72,13 @@ Srq& srq_of(ibv_srq* srq) {
 }
 
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) {
-  return errno_value([&] {
+  ibv_recv_wr* at = request;
+  const int code = errno_value([&] {
     Srq& queue = srq_of(srq);
-    post_receives(queue.queue(), queue.domain(), request, bad);
+    post_receives(queue.queue(), queue.domain(), request, &at);
   });
+  if (code != 0) *bad = at;
+  return code;
 }
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init) {
