@@ -4,56 +4,55 @@
 #include <diwarp/types.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "compat/common/addresses.h"
 #include "compat/common/error.h"
 #include "compat/common/log.h"
 #include "compat/verbs/attributes.h"
 #include "compat/verbs/meeting_numbers.h"
+#include "compat/verbs/memory.h"
 
 namespace diwarp::compat {
 namespace {
 
-constexpr int kForRtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-constexpr int kForRts =
-    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT;
 constexpr int kMigration = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
 constexpr int kKnown = IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY |
-                       IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT | kForRtr | kForRts |
-                       kMigration | IBV_QP_CAP | IBV_QP_RATE_LIMIT;
-/// With a move to reset or error nothing else can be said.
-constexpr int kAlone = IBV_QP_STATE | IBV_QP_CUR_STATE;
+                       IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV |
+                       IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |
+                       IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                       IBV_QP_TIMEOUT | kMigration | IBV_QP_CAP | IBV_QP_RATE_LIMIT;
 
-void check_depth(int depth) { refuse_if(depth > kMaxDepth, EINVAL); }
+/// An attribute that is a number, with the values that it may have.
+struct Range {
+  int bit;
+  uint8_t ibv_qp_attr::*field;
+  uint8_t most;
+};
+constexpr Range kRanges[] = {
+    {IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic, kMaxDepth},
+    {IBV_QP_MAX_QP_RD_ATOMIC, &ibv_qp_attr::max_rd_atomic, kMaxDepth},
+    {IBV_QP_MIN_RNR_TIMER, &ibv_qp_attr::min_rnr_timer, 31},
+    {IBV_QP_TIMEOUT, &ibv_qp_attr::timeout, 31},
+    {IBV_QP_RETRY_CNT, &ibv_qp_attr::retry_cnt, 7},
+    {IBV_QP_RNR_RETRY, &ibv_qp_attr::rnr_retry, 7},
+};
+
+bool is_mtu(ibv_mtu mtu) { return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096; }
 
 }  // namespace
 
 void check_rc_attributes(const ibv_qp_attr& attributes, int mask) {
   refuse_if((mask & ~kKnown) != 0, EINVAL);
+  for (const Range& range : kRanges)
+    refuse_if((mask & range.bit) != 0 && attributes.*range.field > range.most, EINVAL);
   refuse_if((mask & IBV_QP_PORT) != 0 && attributes.port_num != 1, EINVAL);
   refuse_if((mask & IBV_QP_PKEY_INDEX) != 0 && attributes.pkey_index != 0, EINVAL);
-  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) check_depth(attributes.max_dest_rd_atomic);
-  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) check_depth(attributes.max_rd_atomic);
+  refuse_if((mask & IBV_QP_PATH_MTU) != 0 && !is_mtu(attributes.path_mtu), EINVAL);
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) access_of(attributes.qp_access_flags);
   if ((mask & kMigration) != 0) unsupported("ibv_modify_qp of path migration");
   if ((mask & IBV_QP_CAP) != 0) unsupported("ibv_modify_qp of capacities");
-}
-
-void check_rc_step(ibv_qp_state state, int mask, bool by_name) {
-  const auto need = [mask](int needed) { refuse_if((mask & needed) != needed, EINVAL); };
-  switch (state) {
-    case IBV_QPS_RESET:
-    case IBV_QPS_ERR:
-      return refuse_if((mask & ~kAlone) != 0, EINVAL);
-    case IBV_QPS_RTR:
-      if (by_name) need(kForRtr);
-      return;
-    case IBV_QPS_RTS:
-      if (by_name) need(kForRts);
-      return;
-    default:
-      return;
-  }
 }
 
 NamedPeer named_peer(const ibv_qp_attr& attributes, const Device& device) {

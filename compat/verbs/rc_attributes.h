@@ -14,10 +14,6 @@ inline bool names_peer(int mask) { return (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 
 /// Throws Refusal(EINVAL) for attributes that no RC queue pair has, or values that are none.
 void check_rc_attributes(const ibv_qp_attr& attributes, int mask);
-/// Throws Refusal(EINVAL) where what a step to this state needs is missing. Without the connection
-/// manager (`by_name`) it is what InfiniBand asks for; queue pairs that the manager connects need
-/// less, as with the kernel's iWARP drivers.
-void check_rc_step(ibv_qp_state state, int mask, bool by_name);
 
 /// The peer that attributes for RTR name. Throws Refusal: EINVAL, or ENODATA for a GID index that
 /// is not there.

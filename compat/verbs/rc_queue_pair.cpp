@@ -8,6 +8,7 @@
 
 #include "compat/verbs/queue_pair_init.h"
 #include "compat/verbs/rc_attributes.h"
+#include "compat/verbs/rc_states.h"
 #include "compat/verbs/send_requests.h"
 
 namespace diwarp::compat {
@@ -32,7 +33,9 @@ ibv_qp_state RcQp::current_state() const {
 void RcQp::modify(const ibv_qp_attr& attributes, int mask) {
   const std::lock_guard lock(modify_mutex());
   check_rc_attributes(attributes, mask);
-  if ((mask & IBV_QP_CUR_STATE) != 0) refuse_if(attributes.cur_qp_state != current_state(), EINVAL);
+  const ibv_qp_state now = current_state();
+  check_rc_transition(now, (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : now, mask, named_);
+  refuse_if((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != now, EINVAL);
   if ((mask & IBV_QP_STATE) != 0) move_to(attributes, mask);
   merge_attributes(kept_, attributes, mask);
   qp_base.state = current_state();
@@ -41,7 +44,6 @@ void RcQp::modify(const ibv_qp_attr& attributes, int mask) {
 void RcQp::move_to(const ibv_qp_attr& attributes, int mask) {
   const ibv_qp_state state = attributes.qp_state;
   const ibv_qp_state now = current_state();
-  check_rc_step(state, mask, state == IBV_QPS_RTR ? names_peer(mask) : named_ && now != state);
   if (state == IBV_QPS_RESET) return begin_anew();
   if (state == IBV_QPS_ERR) return fail_for_program();
   if (state == IBV_QPS_RTR) return to_rtr(attributes, mask);
