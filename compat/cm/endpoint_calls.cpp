@@ -97,11 +97,7 @@ DIWARP_COMPAT_EXPORT int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* address,
 }
 
 DIWARP_COMPAT_EXPORT void rdma_destroy_ep(rdma_cm_id* id) {
-  quietly([&] {
-    Id* const given = &id_of(id);
-    LiveObjects<Id>::take(given);
-    Endpoint{given};
-  });
+  quietly([&] { Endpoint{taken_id(id)}; });
 }
 
 DIWARP_COMPAT_EXPORT int rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id) {

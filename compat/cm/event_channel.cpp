@@ -38,6 +38,7 @@ std::shared_ptr<EventChannel> EventChannel::shared(rdma_event_channel* channel) 
   const std::lock_guard lock(held().mutex);
   const auto found = held().channels.find(channel);
   refuse_if(found == held().channels.end(), EINVAL);
+  found->second->process.check();
   return found->second;
 }
 

@@ -11,6 +11,7 @@
 #include "compat/cm/request_pace.h"
 #include "compat/cm/ud_request.h"
 #include "compat/common/fetch_queue.h"
+#include "compat/common/process.h"
 
 namespace diwarp::compat {
 
@@ -47,6 +48,7 @@ class EventChannel : public rdma_event_channel {
 
   EventChannel() : rdma_event_channel{} { fd = events.descriptor(); }
 
+  const Process process;
   FetchQueue<PendingCmEvent> events;
   RequestPace pace;
 };

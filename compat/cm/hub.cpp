@@ -12,6 +12,7 @@
 #include "compat/cm/id.h"
 #include "compat/common/immortal.h"
 #include "compat/common/log.h"
+#include "compat/common/process.h"
 #include "compat/common/signals_blocked.h"
 
 namespace diwarp::compat {
@@ -25,6 +26,7 @@ Hub& Hub::of_process() {
 }
 
 Hub::Hub() : process_(::getpid()) {
+  Process::begin_use();
   const SignalsBlocked blocked;
   std::thread([this] { run(); }).detach();
 }

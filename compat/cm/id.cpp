@@ -13,6 +13,7 @@
 #include "compat/cm/hub.h"
 #include "compat/cm/ud_id.h"
 #include "compat/common/addresses.h"
+#include "compat/common/live_objects.h"
 #include "compat/verbs/for_cm.h"
 
 namespace diwarp::compat {
@@ -68,7 +69,17 @@ Id::~Id() {
 
 Id& id_of(rdma_cm_id* id) {
   refuse_if(id == nullptr, EINVAL);
-  return *static_cast<Id*>(id);
+  Id& named = *static_cast<Id*>(id);
+  LiveObjects<Id>::check(&named);
+  named.process.check();
+  return named;
+}
+
+Id* taken_id(rdma_cm_id* id) {
+  refuse_if(id == nullptr, EINVAL);
+  auto* const given = static_cast<Id*>(id);
+  LiveObjects<Id>::take(given);
+  return given->process.is_own() ? given : nullptr;
 }
 
 // --- Fields that programs read.

@@ -15,6 +15,7 @@
 #include "compat/cm/event_channel.h"
 #include "compat/cm/port_reservation.h"
 #include "compat/common/acknowledgements.h"
+#include "compat/common/process.h"
 
 namespace diwarp::compat {
 
@@ -57,6 +58,7 @@ class Id : public rdma_cm_id {
   /// After an event that tells that a connection is there: its addresses.
   void note_addresses();
 
+  const Process process;
   Acknowledgements acknowledgements;
   std::shared_ptr<EventChannel> its_channel;  ///< the hub's lock guards changes
 
@@ -94,7 +96,10 @@ class Id : public rdma_cm_id {
   std::unique_ptr<UdId> datagram_;
 };
 
-/// Throws Refusal(EINVAL) for null.
+/// Throws Refusal: EINVAL for null or one that was destroyed, ENODEV in a forked child.
 Id& id_of(rdma_cm_id* id);
+/// One that is destroyed, which is the caller's from then on. In a forked child it is null: the id
+/// is left alone, with all that the parent's threads may have held there.
+Id* taken_id(rdma_cm_id* id);
 
 }  // namespace diwarp::compat

@@ -72,10 +72,8 @@ DIWARP_COMPAT_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id*
 
 DIWARP_COMPAT_EXPORT int rdma_destroy_id(rdma_cm_id* id) {
   return minus_one([&] {
-    Id* const given = &id_of(id);
-    LiveObjects<Id>::take(given);
-    given->end();
-    delete given;
+    const std::unique_ptr<Id> given(taken_id(id));
+    if (given != nullptr) given->end();
   });
 }
 

@@ -18,16 +18,18 @@ EventDescriptor::EventDescriptor() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_
 EventDescriptor::~EventDescriptor() { ::close(descriptor_); }
 
 void EventDescriptor::put(uint64_t tokens) {
-  if (tokens == 0) return;
+  if (tokens == 0 || !process_.is_own()) return;
   [[maybe_unused]] const ssize_t written = ::write(descriptor_, &tokens, sizeof tokens);
 }
 
 void EventDescriptor::take() {
+  process_.check();
   uint64_t token = 0;
   refuse_by_errno_if(::read(descriptor_, &token, sizeof token) < 0);
 }
 
 void EventDescriptor::absorb() {
+  if (!process_.is_own()) return;
   uint64_t token = 0;
   const iovec where{&token, sizeof token};
   [[maybe_unused]] const ssize_t taken = ::preadv2(descriptor_, &where, 1, -1, RWF_NOWAIT);

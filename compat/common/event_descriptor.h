@@ -3,10 +3,13 @@
 
 #include <cstdint>
 
+#include "compat/common/process.h"
+
 namespace diwarp::compat {
 
 /// A descriptor that counts tokens and is handed out: the program may poll it, put it into epoll,
 /// duplicate it and set O_NONBLOCK, which decides whether take() waits. It must not read from it.
+/// The tokens are the parent's in a forked child, where they are neither put nor taken.
 class EventDescriptor {
  public:
   /// Throws Refusal with the system's errno.
@@ -17,14 +20,15 @@ class EventDescriptor {
 
   int get() const { return descriptor_; }
   void put(uint64_t tokens = 1);
-  /// Takes one token; waits for it unless O_NONBLOCK is set. Throws Refusal(EAGAIN), or (EINTR)
-  /// where a signal's handler does not ask for a restart.
+  /// Takes one token; waits for it unless O_NONBLOCK is set. Throws Refusal(EAGAIN), (EINTR) where
+  /// a signal's handler does not ask for a restart, or (ENODEV) in a forked child.
   void take();
   /// Takes one token if there is one, and never waits. Where the kernel cannot do that (before
   /// Linux 5.8) the token stays.
   void absorb();
 
  private:
+  const Process process_;
   int descriptor_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "compat/common/error.h"
 #include "compat/common/event_descriptor.h"
+#include "compat/common/process.h"
 
 namespace diwarp::compat {
 
@@ -34,8 +35,10 @@ class FetchQueue {
   }
 
   /// The oldest event. Waits for it as the descriptor's O_NONBLOCK says: throws Refusal(EAGAIN),
-  /// (EINTR), or (EBADF) once the queue is closed.
+  /// (EINTR), (EBADF) once the queue is closed, or (ENODEV) in a forked child, where a thread of
+  /// the parent's may have the lock for ever.
   Event take() {
+    process_.check();
     for (;;) {
       begin_wait();
       const Waiting waiting(*this);
@@ -98,6 +101,7 @@ class FetchQueue {
     return event;
   }
 
+  const Process process_;
   EventDescriptor tokens_;
   std::mutex mutex_;  // guards what follows
   std::deque<Event> events_;

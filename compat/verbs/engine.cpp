@@ -11,6 +11,7 @@
 
 #include "compat/common/immortal.h"
 #include "compat/common/log.h"
+#include "compat/common/process.h"
 #include "compat/common/settings.h"
 #include "compat/common/signals_blocked.h"
 #include "compat/verbs/async_event_facts.h"
@@ -60,6 +61,7 @@ Engine::Engine(const Address& address)
       events_(device_),
       long_waits_(device_),
       meeting_numbers_(device_) {
+  Process::begin_use();
   const SignalsBlocked blocked;
   std::thread([this] { run(); }).detach();
   count_at_exit(*this);

@@ -11,9 +11,12 @@
 #include <thread>
 
 #include "compat/common/boundary.h"
+#include "compat/common/process.h"
 #include "support/catch.h"
+#include "support/child.h"
 
 using namespace diwarp::compat;
+using diwarp::test::in_child;
 
 namespace {
 
@@ -128,4 +131,31 @@ TEST_CASE("A thread that is cancelled while it waits ends, and the queue goes on
   queue.push({3});
   CHECK(queue.take().number == 3);
   CHECK(queue.close().empty());
+}
+
+TEST_CASE("A forked child has no events of a process that uses the library, and takes none") {
+  Queue queue;
+  set_nonblocking(queue);
+  const int result = in_child([&] {
+    Process::begin_use();
+    queue.push({4});
+    const int of_child = in_child([&] {
+      queue.purge([](const Event&) { return true; });
+      return error_of_take(queue);
+    });
+    if (of_child != ENODEV) return 1;
+    return queue.take().number == 4 ? 0 : 2;
+  });
+  CHECK(result == 0);
+}
+
+TEST_CASE("A child that was forked before the library was used goes on with a queue of events") {
+  Queue queue;
+  set_nonblocking(queue);
+  const int result = in_child([&] {
+    Process::begin_use();
+    queue.push({5});
+    return queue.take().number == 5 ? 0 : 1;
+  });
+  CHECK(result == 0);
 }
