@@ -132,11 +132,10 @@ bool Cq::hand_out(const WorkCompletion& completion, ibv_wc& target) {
   translate(completion, target);
   if (completion.status == WcStatus::success) [[likely]]
     return true;
-  return Qp::tell_failure(completion, target);
+  return Qp::tell_failure(*this, completion, target);
 }
 
-std::optional<Address> Cq::last_source(uint32_t queue_pair) {
-  const std::lock_guard lock(mutex_);
+std::optional<Address> Cq::last_source(uint32_t queue_pair) const {
   return sources_.find(queue_pair);
 }
 

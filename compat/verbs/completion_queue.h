@@ -64,7 +64,7 @@ class Cq : public ibv_cq_ex {
   bool armed() const { return armed_.load(); }
   void count_fetched_event();
   /// Where the latest message that was polled of a UD queue pair came from; nothing: none was.
-  std::optional<Address> last_source(uint32_t queue_pair);
+  std::optional<Address> last_source(uint32_t queue_pair) const;
 
   Acknowledgements acknowledgements;  ///< of completion events
   UseCount users;

@@ -134,10 +134,13 @@ void Qp::extend(uint64_t operations) {
 
 // --- Failures.
 
-bool Qp::tell_failure(const WorkCompletion& completion, ibv_wc& told) {
+/// Queue pairs of two devices may have the same number.
+bool Qp::tell_failure(Cq& from, const WorkCompletion& completion, ibv_wc& told) {
   bool tells = true;
   LiveObjects<Qp>::find([&](Qp& qp) {
-    if (qp.qp_base.qp_num != completion.qp_number) return false;
+    const ibv_qp& one = qp.qp_base;
+    const bool completes_there = one.send_cq == from.handle() || one.recv_cq == from.handle();
+    if (!completes_there || one.qp_num != completion.qp_number) return false;
     tells = qp.tell(completion, told);
     return true;
   });

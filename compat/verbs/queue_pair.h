@@ -55,8 +55,8 @@ class Qp : public QpBlock {
   void extend(uint64_t operations);
   ExtendedPosting* extended_posting() const { return extended_.get(); }
 
-  /// What its program sees of a failed completion: false if nothing yet.
-  static bool tell_failure(const WorkCompletion& completion, ibv_wc& told);
+  /// What the program sees of a failed completion that was polled from `from`: false if nothing yet.
+  static bool tell_failure(Cq& from, const WorkCompletion& completion, ibv_wc& told);
 
   /// Before its destruction: what hardware would have sent long since goes out. Waits for a while
   /// at most.
