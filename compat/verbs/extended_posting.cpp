@@ -38,6 +38,9 @@ void add_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t add
 void wr_send(ibv_qp_ex* qp) {
   add(qp, IBV_WR_SEND, [](ibv_send_wr&) {});
 }
+void wr_send_imm(ibv_qp_ex* qp, __be32 immediate) {
+  add(qp, IBV_WR_SEND_WITH_IMM, [&](ibv_send_wr& request) { request.imm_data = immediate; });
+}
 void wr_send_inv(ibv_qp_ex* qp, uint32_t rkey) {
   add(qp, IBV_WR_SEND_WITH_INV, [&](ibv_send_wr& request) { request.invalidate_rkey = rkey; });
 }
@@ -61,6 +64,9 @@ void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info
   add(qp, IBV_WR_BIND_MW, [&](ibv_send_wr& request) { request.bind_mw = {mw, rkey, *info}; });
 }
 
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t number, uint32_t q_key) {
+  posting_of(qp).set_destination(ah, number, q_key);
+}
 void wr_set_sge_list(ibv_qp_ex* qp, size_t count, const ibv_sge* list) {
   quietly([&] { posting_of(qp).set_sges({list, count}); });
 }
@@ -80,14 +86,20 @@ void wr_start(ibv_qp_ex* qp) { posting_of(qp).start(); }
 int wr_complete(ibv_qp_ex* qp) { return posting_of(qp).complete(); }
 void wr_abort(ibv_qp_ex* qp) { posting_of(qp).abort(); }
 
-/// Those of RC queue pairs.
-constexpr uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND |
-                                 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
-                                 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr uint64_t kRcOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND |
+                                   IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+                                   IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr uint64_t kUdOperations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 
-void fill_functions(ibv_qp_ex& qp) {
-  qp.wr_send = wr_send;
+void check_operations(ibv_qp_type type, uint64_t operations) {
+  if (type == IBV_QPT_UD && (operations & ~kUdOperations) != 0)
+    unsupported("ibv_create_qp_ex with operations that UD does not have");
+  if (type != IBV_QPT_UD && (operations & ~kRcOperations) != 0)
+    unsupported("ibv_create_qp_ex with operations that RC over iWARP does not have");
+}
+
+void fill_rc_functions(ibv_qp_ex& qp) {
   qp.wr_send_inv = wr_send_inv;
   qp.wr_local_inv = wr_local_inv;
   qp.wr_rdma_write = wr_rdma_write;
@@ -95,6 +107,15 @@ void fill_functions(ibv_qp_ex& qp) {
   qp.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
   qp.wr_atomic_fetch_add = wr_atomic_fetch_add;
   qp.wr_bind_mw = wr_bind_mw;
+}
+
+void fill_ud_functions(ibv_qp_ex& qp) {
+  qp.wr_send_imm = wr_send_imm;
+  qp.wr_set_ud_addr = wr_set_ud_addr;
+}
+
+void fill_functions(ibv_qp_ex& qp) {
+  qp.wr_send = wr_send;
   qp.wr_set_sge = wr_set_sge;
   qp.wr_set_sge_list = wr_set_sge_list;
   qp.wr_set_inline_data = wr_set_inline_data;
@@ -102,13 +123,16 @@ void fill_functions(ibv_qp_ex& qp) {
   qp.wr_start = wr_start;
   qp.wr_complete = wr_complete;
   qp.wr_abort = wr_abort;
+  if (qp.qp_base.qp_type == IBV_QPT_UD)
+    fill_ud_functions(qp);
+  else
+    fill_rc_functions(qp);
 }
 
 }  // namespace
 
 ExtendedPosting::ExtendedPosting(Qp& qp, uint64_t operations) : qp_(qp) {
-  if ((operations & ~kOperations) != 0)
-    unsupported("ibv_create_qp_ex with operations that RC over iWARP does not have");
+  check_operations(qp.qp_base.qp_type, operations);
   fill_functions(qp);
 }
 
@@ -132,8 +156,14 @@ ibv_send_wr& ExtendedPosting::add(ibv_wr_opcode opcode) {
   return added.request;
 }
 
-void ExtendedPosting::set_sges(std::span<const ibv_sge> sges) {
+void ExtendedPosting::set_destination(ibv_ah* ah, uint32_t number, uint32_t q_key) {
   if (count_ == 0) return fail(EINVAL);
+  pending_[count_ - 1].request.wr.ud = {ah, number, q_key};
+}
+
+/// A list that is too long fails here, before any request is posted.
+void ExtendedPosting::set_sges(std::span<const ibv_sge> sges) {
+  if (count_ == 0 || sges.size() > qp_.max_send_sges()) return fail(EINVAL);
   pending_[count_ - 1].sges.assign(sges.begin(), sges.end());
 }
 
@@ -142,6 +172,7 @@ void ExtendedPosting::set_inline(std::span<const ibv_data_buf> parts) {
   if (count_ == 0) return fail(EINVAL);
   Pending& last = pending_[count_ - 1];
   for (const ibv_data_buf& part : parts) {
+    if (part.length > qp_.max_inline_data() - last.bytes.size()) return fail(EINVAL);
     const auto* const first = static_cast<const std::byte*>(part.addr);
     last.bytes.insert(last.bytes.end(), first, first + part.length);
   }
@@ -151,9 +182,11 @@ void ExtendedPosting::set_inline(std::span<const ibv_data_buf> parts) {
 void ExtendedPosting::post() {
   ibv_send_wr* previous = nullptr;
   for (Pending& one : std::span(pending_).first(count_)) {
-    if ((one.request.send_flags & IBV_SEND_INLINE) != 0)
+    if (!one.bytes.empty())
       one.sges.assign(1, {reinterpret_cast<uintptr_t>(one.bytes.data()),
                           static_cast<uint32_t>(one.bytes.size()), 0});
+    else if ((one.request.send_flags & IBV_SEND_INLINE) != 0)
+      one.sges.clear();
     one.request.sg_list = one.sges.data();
     one.request.num_sge = static_cast<int>(one.sges.size());
     if (previous != nullptr) previous->next = &one.request;

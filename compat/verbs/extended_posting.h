@@ -17,8 +17,8 @@ class Qp;
 /// for as long as that takes; others wait in start().
 class ExtendedPosting {
  public:
-  /// Fills in the functions for `operations` (IBV_QP_EX_WITH_*). Throws Refusal(EOPNOTSUPP) for one
-  /// that RC queue pairs do not have.
+  /// Fills in the functions that queue pairs of this type have. Throws Refusal(EOPNOTSUPP) where
+  /// `operations` (IBV_QP_EX_WITH_*) has another.
   ExtendedPosting(Qp& qp, uint64_t operations);
 
   void start();
@@ -28,7 +28,8 @@ class ExtendedPosting {
 
   /// One more request, with the number and the flags that the queue pair has now.
   ibv_send_wr& add(ibv_wr_opcode opcode);
-  /// Of the request that was added last.
+  /// Of the request that was added last; the first is UD's.
+  void set_destination(ibv_ah* ah, uint32_t number, uint32_t q_key);
   void set_sges(std::span<const ibv_sge> sges);
   void set_inline(std::span<const ibv_data_buf> parts);
   void fail(int code) { code_ = code; }

@@ -4,6 +4,7 @@
 #include <diwarp/error.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "compat/common/live_objects.h"
@@ -127,6 +128,10 @@ void Qp::post_receives(ibv_recv_wr* request, ibv_recv_wr** bad) {
   refuse_if(step_.load(std::memory_order_relaxed) == IBV_QPS_RESET, EINVAL);
   compat::post_receives(queue_pair_, domain_, request, bad);
 }
+
+size_t Qp::max_send_sges() const { return std::max(init_.cap.max_send_sge, uint32_t{1}); }
+
+size_t Qp::max_inline_data() const { return granted_capacity(init_.cap).max_inline_data; }
 
 void Qp::extend(uint64_t operations) {
   extended_ = std::make_unique<ExtendedPosting>(*this, operations);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,11 +52,16 @@ class Qp : public QpBlock {
   /// Posts all `count` requests of a list, or none.
   void post_all_sends(const ibv_send_wr* request, size_t count);
 
+  /// Of one request.
+  size_t max_send_sges() const;
+  size_t max_inline_data() const;
+
   /// The newer way of posting, if the program asked for it.
   void extend(uint64_t operations);
   ExtendedPosting* extended_posting() const { return extended_.get(); }
 
-  /// What the program sees of a failed completion that was polled from `from`: false if nothing yet.
+  /// What the program sees of a failed completion that was polled from `from`: false if nothing
+  /// yet.
   static bool tell_failure(Cq& from, const WorkCompletion& completion, ibv_wc& told);
 
   /// Before its destruction: what hardware would have sent long since goes out. Waits for a while
