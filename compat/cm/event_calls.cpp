@@ -62,6 +62,7 @@ rdma_cm_event* made_ready(PendingCmEvent& pending, EventChannel& channel) {
   std::unique_ptr<CmEventBlock> block = block_of(pending);
   if (pending.request || pending.ud_request) add_request(pending, channel, *block);
   if (block->event == RDMA_CM_EVENT_ESTABLISHED) pending.about->note_addresses();
+  LiveObjects<CmEventBlock>::add(block.get());
   return block.release();
 }
 
@@ -87,6 +88,7 @@ rdma_cm_event* fetch_event(EventChannel& channel) {
 
 void acknowledge_event(rdma_cm_event* event) {
   auto* const block = static_cast<CmEventBlock*>(event);
+  LiveObjects<CmEventBlock>::take(block);
   Id* const counted = block->counted;
   delete block;
   counted->acknowledgements.acknowledge();

@@ -13,6 +13,7 @@
 #include "compat/cm/hub.h"
 #include "compat/cm/ud_id.h"
 #include "compat/common/addresses.h"
+#include "compat/common/boundary.h"
 #include "compat/common/live_objects.h"
 #include "compat/verbs/for_cm.h"
 
@@ -263,8 +264,9 @@ void Id::listen(int backlog) {
 
 // --- Synchronous ids, and channels.
 
+/// The program may have acknowledged it by itself.
 void Id::acknowledge_kept_event() {
-  if (event != nullptr) acknowledge_event(std::exchange(event, nullptr));
+  if (event != nullptr) quietly([this] { acknowledge_event(std::exchange(event, nullptr)); });
 }
 
 void Id::complete() {
