@@ -14,6 +14,12 @@ namespace {
 /// The low 8 bits are a key that requests may change.
 STag index_of(STag stag) { return stag >> 8; }
 
+/// From a region's address to where its tagged offsets begin.
+uint64_t distance_of(const MemoryRegion& region) {
+  const provider::Registration& registration = region.registration();
+  return registration.base - reinterpret_cast<uint64_t>(registration.memory);
+}
+
 }  // namespace
 
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Device> device)
@@ -58,12 +64,14 @@ void ProtectionDomain::add(MemoryRegion& region) {
   const std::lock_guard lock(mutex_);
   regions_[index_of(region.registration().lkey)] = &region;
   regions_by_rkey_[index_of(region.registration().rkey)] = &region;
+  if (distance_of(region) != 0) ++based_regions_;
 }
 
 void ProtectionDomain::remove(const MemoryRegion& region) {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(index_of(region.registration().lkey));
   if (found == regions_.end() || found->second != &region) return;
+  if (distance_of(region) != 0) --based_regions_;
   regions_.erase(found);
   regions_by_rkey_.erase(index_of(region.registration().rkey));
 }
@@ -100,6 +108,14 @@ ibv_mr* ProtectionDomain::region_of(STag stag) const {
   const auto found = regions_.find(index_of(stag));
   const bool known = found != regions_.end() && found->second->registration().lkey == stag;
   return known ? found->second->get() : nullptr;
+}
+
+uint64_t ProtectionDomain::named(const Sge& sge) const {
+  const auto address = reinterpret_cast<uint64_t>(sge.address);
+  if (based_regions_.load(std::memory_order_relaxed) == 0) return address;
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(index_of(sge.lkey));
+  return found == regions_.end() ? address : address + distance_of(*found->second);
 }
 
 ibv_mw* ProtectionDomain::window_of(STag stag) const {

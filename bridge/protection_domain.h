@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -55,6 +57,9 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   /// The rights of the region with this STag; nothing where there is none.
   std::optional<Access> access_of(STag stag) const;
   ibv_mr* region_of(STag stag) const;
+  /// How libibverbs names the memory of an SGE: in regions whose tagged offsets do not begin at
+  /// their address by the tagged offset, else by the address.
+  uint64_t named(const Sge& sge) const;
   ibv_mw* window_of(STag stag) const;
   /// False where kMostBindings of the window are posted.
   bool has_binding_left(STag window) const;
@@ -73,6 +78,7 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   std::unordered_map<STag, MemoryRegion*> regions_;
   std::unordered_map<STag, MemoryRegion*> regions_by_rkey_;
   std::unordered_map<STag, SteeringTag*> windows_;
+  std::atomic<size_t> based_regions_{0};  // whose tagged offsets begin elsewhere
 };
 
 }  // namespace diwarp::bridge

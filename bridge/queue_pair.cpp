@@ -283,7 +283,7 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
     if (queues_->receives().full()) return Errc::queue_full;
     QueueTable& table = queues_->receives();
     const std::span sges = receive_sges(table.next_place());
-    const int count = translate(request.sges, sges);
+    const int count = translate(request.sges, *parts_.domain, sges);
     if (const auto error = post_recv(request.wr_id, sges.first(static_cast<size_t>(count))))
       return error;
     ++posted;

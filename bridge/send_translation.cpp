@@ -69,13 +69,17 @@ bool sink_fits(const SendWorkRequest& request, const ProtectionDomain& domain) {
   return true;
 }
 
-/// A window's tagged offsets begin at 0, or at the memory's address.
+/// How libibverbs names the first byte that a window is bound to.
+uint64_t first_named(const MemoryBinding& binding, const ProtectionDomain& domain) {
+  return domain.named({binding.address, 1, binding.region});
+}
+
+/// A window's tagged offsets begin at 0, or where those of its region's part do.
 std::error_code check_binding(const MemoryBinding& binding, const ProtectionDomain& domain) {
   const bool known =
       domain.window_of(binding.stag) != nullptr && domain.region_of(binding.region) != nullptr;
   if (!known) return Errc::invalid_argument;
-  const bool offset_fits =
-      binding.base == 0 || binding.base == reinterpret_cast<uint64_t>(binding.address);
+  const bool offset_fits = binding.base == 0 || binding.base == first_named(binding, domain);
   return offset_fits ? std::error_code() : make_error_code(Errc::unsupported_operation);
 }
 
@@ -85,15 +89,29 @@ bool masks_fit(const AtomicOperands& atomic) {
          atomic.compare_mask == ~uint64_t{0};
 }
 
-/// All but empty SGEs, which siw does not take among others.
-int translate_filled(const SgeList& list, std::span<ibv_sge> sges) {
+/// All but empty SGEs, which siw does not take among others. `name` says how libibverbs names the
+/// memory of one.
+template <class Name>
+int translate_filled(const SgeList& list, std::span<ibv_sge> sges, Name name) {
   int count = 0;
   for (const Sge& sge : list) {
     if (sge.length == 0) continue;
     sges[static_cast<size_t>(count++)] = {
-        .addr = reinterpret_cast<uint64_t>(sge.address), .length = sge.length, .lkey = sge.lkey};
+        .addr = name(sge), .length = sge.length, .lkey = sge.lkey};
   }
   return count;
+}
+
+/// Of registered memory.
+int translate_registered(const SgeList& list, const ProtectionDomain& domain,
+                         std::span<ibv_sge> sges) {
+  return translate_filled(list, sges, [&domain](const Sge& sge) { return domain.named(sge); });
+}
+
+/// Inline data are read where they are, whatever their lkey.
+int translate_inline(const SgeList& list, std::span<ibv_sge> sges) {
+  return translate_filled(list, sges,
+                          [](const Sge& sge) { return reinterpret_cast<uint64_t>(sge.address); });
 }
 
 unsigned flags_of(SendFlags flags) {
@@ -110,7 +128,7 @@ void translate_binding(const SendWorkRequest& request, const ProtectionDomain& d
   out.bind_mw.mw = domain.window_of(binding.stag);
   out.bind_mw.rkey = binding.stag;
   out.bind_mw.bind_info.mr = domain.region_of(binding.region);
-  out.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(binding.address);
+  out.bind_mw.bind_info.addr = first_named(binding, domain);
   out.bind_mw.bind_info.length = binding.length;
   const int zero_based = binding.base == 0 ? IBV_ACCESS_ZERO_BASED : 0;
   out.bind_mw.bind_info.mw_access_flags =
@@ -163,8 +181,8 @@ std::error_code check_receive(const ReceiveWorkRequest& request, uint32_t max_sg
   return {};
 }
 
-int translate(const SgeList& list, std::span<ibv_sge> sges) {
-  const int count = translate_filled(list, sges);
+int translate(const SgeList& list, const ProtectionDomain& domain, std::span<ibv_sge> sges) {
+  const int count = translate_registered(list, domain, sges);
   if (count != 0) return count;
   sges[0] = {};  // siw takes no receive without an SGE
   return 1;
@@ -175,8 +193,12 @@ bool translate(const SendWorkRequest& request, const ProtectionDomain& domain, i
   out = {};
   out.sg_list = sges.data();
   // A Read names a sink even where nothing is read.
-  out.num_sge = rdmap::is_read(request.opcode) ? translate(request.sges, sges)
-                                               : translate_filled(request.sges, sges);
+  if (rdmap::is_read(request.opcode))
+    out.num_sge = translate(request.sges, domain, sges);
+  else if (has(request.flags, SendFlags::inline_data))
+    out.num_sge = translate_inline(request.sges, sges);
+  else
+    out.num_sge = translate_registered(request.sges, domain, sges);
   out.opcode = operation_of(request.opcode)->opcode;
   out.send_flags = flags_of(request.flags);
   translate_operands(request, domain, out);

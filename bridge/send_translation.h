@@ -22,7 +22,7 @@ std::error_code check_receive(const ReceiveWorkRequest& request, uint32_t max_sg
 bool translate(const SendWorkRequest& request, const ProtectionDomain& domain, ibv_send_wr& out,
                std::span<ibv_sge> sges);
 /// The same of a receive's SGEs; `sges` has room for one at least. Returns how many.
-int translate(const SgeList& list, std::span<ibv_sge> sges);
+int translate(const SgeList& list, const ProtectionDomain& domain, std::span<ibv_sge> sges);
 
 /// What the table of a send queue keeps of it.
 void describe(const SendWorkRequest& request, bool signal_all, QueueTable::Request& entry);

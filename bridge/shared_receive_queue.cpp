@@ -68,7 +68,7 @@ std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkReques
     if (!table_.add(request.wr_id, slot)) return Errc::queue_full;
     ibv_recv_wr out{};
     out.sg_list = sges_.data();
-    out.num_sge = translate(request.sges, sges_);
+    out.num_sge = translate(request.sges, *domain_, sges_);
     out.wr_id = table_.wr_id(slot);
     ibv_recv_wr* bad = nullptr;
     if (const int error = errno_of(ibv_post_srq_recv(get(), &out, &bad))) {

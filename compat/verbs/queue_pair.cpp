@@ -95,10 +95,15 @@ void Qp::fail() {
 
 // --- Requests.
 
+Sges Qp::sges_of(const ibv_send_wr& request) const {
+  const bool inline_data = (request.send_flags & IBV_SEND_INLINE) != 0;
+  return {request.sg_list, request.num_sge, inline_data ? nullptr : &domain_.offset_regions};
+}
+
 void Qp::post_sends(const ibv_send_wr* request, ibv_send_wr** bad) {
   for (; request != nullptr; request = request->next) {
     *bad = const_cast<ibv_send_wr*>(request);
-    const Sges sges(request->sg_list, request->num_sge, domain_.offset_regions);
+    const Sges sges = sges_of(*request);
     const std::error_code error = queue_pair_.post_send(translated(*request, sges));
     if (error) [[unlikely]]
       throw Refusal(errno_of(error));
@@ -111,7 +116,7 @@ void Qp::post_all_sends(const ibv_send_wr* request, size_t count) {
   made.reserve(count);
   sges.reserve(count);
   for (; request != nullptr; request = request->next) {
-    sges.emplace_back(request->sg_list, request->num_sge, domain_.offset_regions);
+    sges.push_back(sges_of(*request));
     made.push_back(translated(*request, sges.back()));
   }
   if (count > 1) {

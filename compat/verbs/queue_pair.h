@@ -85,6 +85,8 @@ class Qp : public QpBlock {
   const ibv_qp_init_attr& init() const { return init_; }
 
  private:
+  Sges sges_of(const ibv_send_wr& request) const;
+
   Pd& domain_;
   const Use of_domain_;
   const Use of_send_cq_;

@@ -113,7 +113,7 @@ void RcQp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
 // --- Requests.
 
 SendWorkRequest RcQp::translated(const ibv_send_wr& request, const Sges& sges) {
-  return translate(request, sges.list());
+  return translate(request, sges.list(), domain().offset_regions);
 }
 
 // --- Failures.

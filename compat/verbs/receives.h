@@ -16,7 +16,7 @@ template <class Queue>
 void post_receives(Queue& queue, Pd& domain, ibv_recv_wr* request, ibv_recv_wr** bad) {
   for (; request != nullptr; request = request->next) {
     *bad = request;
-    const Sges sges(request->sg_list, request->num_sge, domain.offset_regions);
+    const Sges sges(request->sg_list, request->num_sge, &domain.offset_regions);
     const std::error_code error = queue.post_recv({.wr_id = request->wr_id, .sges = sges.list()});
     refuse_if(static_cast<bool>(error), errno_of(error));
   }

@@ -9,13 +9,16 @@
 namespace diwarp::compat {
 namespace {
 
-MemoryBinding binding_of(const ibv_send_wr& request) {
+/// The address counts from where the region's tagged offsets begin, like those of SGEs.
+MemoryBinding binding_of(const ibv_send_wr& request, const OffsetRegions& regions) {
   const ibv_mw_bind_info& info = request.bind_mw.bind_info;
   MemoryBinding binding{.stag = request.bind_mw.rkey, .length = info.length};
   if (info.length == 0) return binding;
   refuse_if(info.mr == nullptr, EINVAL);
   binding.region = info.mr->lkey;
-  binding.address = reinterpret_cast<void*>(info.addr);
+  Sge first{reinterpret_cast<void*>(info.addr), 1, binding.region};
+  regions.translate({&first, 1});
+  binding.address = first.address;
   binding.access = access_of(info.mw_access_flags & ~unsigned{IBV_ACCESS_ZERO_BASED});
   const bool zero_based = (info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0;
   binding.base = zero_based ? 0 : info.addr;
@@ -37,7 +40,8 @@ const SendOpcode* facts_of(ibv_wr_opcode opcode) {
   return nullptr;
 }
 
-SendWorkRequest translate(const ibv_send_wr& request, const SgeList& sges) {
+SendWorkRequest translate(const ibv_send_wr& request, const SgeList& sges,
+                          const OffsetRegions& regions) {
   const SendOpcode& facts = known_facts(request.opcode);
   SendWorkRequest made{.wr_id = request.wr_id,
                        .sges = sges,
@@ -53,7 +57,7 @@ SendWorkRequest translate(const ibv_send_wr& request, const SgeList& sges) {
     made.atomic.compare = request.wr.atomic.compare_add;
     made.atomic.operand = request.wr.atomic.swap;
   }
-  if (facts.opcode == WrOpcode::bind_window) made.binding = binding_of(request);
+  if (facts.opcode == WrOpcode::bind_window) made.binding = binding_of(request, regions);
   return made;
 }
 

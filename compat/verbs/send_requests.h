@@ -38,7 +38,9 @@ inline constexpr std::array kSendOpcodes{
 /// Null for one that reliable connections do not have.
 const SendOpcode* facts_of(ibv_wr_opcode opcode);
 
-/// The library's request for one of libibverbs. It points to the SGEs of `sges`. Throws Refusal.
-SendWorkRequest translate(const ibv_send_wr& request, const SgeList& sges);
+/// The library's request for one of libibverbs. It points to the SGEs of `sges`; `regions` are
+/// those of its protection domain. Throws Refusal.
+SendWorkRequest translate(const ibv_send_wr& request, const SgeList& sges,
+                          const OffsetRegions& regions);
 
 }  // namespace diwarp::compat

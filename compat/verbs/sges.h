@@ -22,12 +22,14 @@ static_assert(offsetof(Sge, lkey) == offsetof(ibv_sge, lkey));
 /// The list of a request, for as long as this lives.
 class Sges {
  public:
-  Sges(const ibv_sge* list, int count, const OffsetRegions& regions)
+  /// `regions` are those of its protection domain; null for inline data, which lie where the list
+  /// says, whatever its keys.
+  Sges(const ibv_sge* list, int count, const OffsetRegions* regions)
       : first_(reinterpret_cast<const Sge*>(list)), count_(static_cast<size_t>(count)) {
     refuse_if(count < 0 || (list == nullptr && count > 0), EINVAL);
-    if (regions.empty() || count == 0) return;
+    if (regions == nullptr || regions->empty() || count == 0) return;
     copy_.assign(first_, first_ + count_);
-    regions.translate(copy_);
+    regions->translate(copy_);
     first_ = copy_.data();
   }
 

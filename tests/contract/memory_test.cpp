@@ -110,6 +110,28 @@ TEST_CASE("A Write finds its place by the base of the region") {
   CHECK(pages.bytes()[103] == std::byte{0});
 }
 
+TEST_CASE("The owner of a region names its memory by addresses, whatever the base") {
+  if (!needs(Capability::chosen_bases)) return;
+  Pair pair;
+  const Pages pages(4096);
+  const MemoryRegion region(pair.a.pd, pages.bytes(), kSink, 0x1000);
+  test::fill(pages.bytes().first(100), 3);
+  for (const SendFlags flags : {SendFlags::none, SendFlags::inline_data}) {
+    pair.b.clear();
+    REQUIRE_FALSE(pair.b.post_recv(1, 0, 100));
+    REQUIRE_FALSE(
+        pair.a.qp.post_send({.sges = region.sge(10, 50), .flags = SendFlags::signaled | flags}));
+    next_good(pair.a.send_cq);
+    CHECK(next_good(pair.b.recv_cq).byte_count == 50);
+    CHECK_FALSE(test::first_wrong(pair.b.bytes(0, 50), 3, 10));
+  }
+  REQUIRE_FALSE(pair.a.qp.post_recv({.sges = region.sge(200, 50)}));
+  pair.b.fill(0, 50, 4);
+  REQUIRE_FALSE(pair.b.send(0, 50));
+  next_good(pair.a.recv_cq);
+  CHECK_FALSE(test::first_wrong(pages.bytes().subspan(200, 50), 4));
+}
+
 TEST_CASE("A Send needs no right to its memory but that it is registered") {
   Pair pair({.access = Access::none});
   check_message(pair.a, pair.b);

@@ -97,6 +97,24 @@ TEST_CASE("A window ends where it was bound to end") {
   CHECK(scene.b.is_zero(0, 4096));
 }
 
+TEST_CASE("A window is bound to memory by its address, whatever the base of the region") {
+  if (!needs(Capability::memory_windows)) return;
+  if (!needs(Capability::chosen_bases)) return;
+  Windowed scene;
+  const Pages pages(4096);
+  const MemoryRegion region(scene.b.pd, pages.bytes(), kBindable, 0x5000);
+  REQUIRE_FALSE(scene.b.qp.post_send({.opcode = WrOpcode::bind_window,
+                                      .binding = {.stag = scene.window.stag(),
+                                                  .region = region.lkey(),
+                                                  .address = pages.bytes().data() + 300,
+                                                  .length = 100,
+                                                  .access = Access::remote_write}}));
+  next_good(scene.b.send_cq);
+  scene.a.fill(0, 100, 6);
+  check_written(scene, 100, {scene.window.stag(), 0});
+  CHECK_FALSE(test::first_wrong(pages.bytes().subspan(300, 100), 6));
+}
+
 TEST_CASE("A window gives no rights but those it was bound with") {
   if (!needs(Capability::memory_windows)) return;
   Windowed scene;
