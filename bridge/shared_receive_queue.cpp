@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <exception>
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "bridge/refuse.h"
 #include "bridge/send_translation.h"
 
@@ -43,7 +45,7 @@ std::shared_ptr<SharedReceiveQueue> SharedReceiveQueue::make(
     std::shared_ptr<ProtectionDomain> domain, const SharedReceiveQueueOptions& options) {
   std::shared_ptr<SharedReceiveQueue> made(new SharedReceiveQueue(std::move(domain), options));
   made->domain_->device().async_events().add(made->get(), made);
-  if (options.limit != 0) made->arm(options.limit);  // there are fewer: that is not told
+  made->limit_ = made->pending_limit_ = options.limit;
   return made;
 }
 
@@ -53,7 +55,7 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
       options_(options),
       capacity_(checked(options, domain_->device())),
       srq_(create(*domain_, options, capacity_), {domain_->device().verbs().destroy_srq}),
-      table_(capacity_, *domain_),
+      table_(capacity_, *domain_, *this),
       sges_(options.max_sge) {}
 
 SharedReceiveQueue::~SharedReceiveQueue() { domain_->device().async_events().remove(get()); }
@@ -77,30 +79,45 @@ std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkReques
                              : std::error_code(error, std::system_category());
     }
     ++posted;
+    if (pending_limit_ != 0) arm_pending_limit();
   }
   return {};
 }
 
-/// A device tells when the number falls below the limit, and nothing where it is below already.
+/// Where fewer are posted than a limit says when it is armed, some devices tell at once, and others
+/// nothing. So the limit that the queue was made with waits here until there are as many. A device
+/// that does not take it will not tell: the application is told now.
+void SharedReceiveQueue::arm_pending_limit() noexcept try {
+  uint32_t limit = pending_limit_;
+  if (table_.posted() < limit || !pending_limit_.compare_exchange_strong(limit, 0)) return;
+  if (give_limit(limit)) tell_limit();
+} catch (const std::exception& error) {  // for want of memory
+  log::error(std::string("An event of a shared receive queue was lost: ") + error.what());
+}
+
+/// One was taken before there were as many.
+void SharedReceiveQueue::on_receive_taken() {
+  if (pending_limit_.exchange(0) != 0) tell_limit();
+}
+
 void SharedReceiveQueue::set_limit(uint32_t limit) {
   if (limit > options_.max_wr)
     refuse(Errc::invalid_argument, "limit must be from 0 to " + std::to_string(options_.max_wr) +
                                        ", not " + std::to_string(limit));
-  if (table_.posted() < limit) {
-    limit_ = 0;
-    on_async_event(IBV_EVENT_SRQ_LIMIT_REACHED, get());
-    return;
-  }
-  arm(limit);
+  pending_limit_ = 0;
+  if (table_.posted() < limit) return tell_limit();
+  if (const std::error_code error = give_limit(limit))
+    refuse_errno(error.value(), "The limit of a shared receive queue cannot be set");
 }
 
-void SharedReceiveQueue::arm(uint32_t limit) {
+/// To the device.
+std::error_code SharedReceiveQueue::give_limit(uint32_t limit) noexcept {
   limit_ = limit;
   ibv_srq_attr attributes{};
   attributes.srq_limit = limit;
-  if (const int error =
-          errno_of(domain_->device().verbs().modify_srq(get(), &attributes, IBV_SRQ_LIMIT)))
-    refuse_errno(error, "The limit of a shared receive queue cannot be set");
+  const int error =
+      errno_of(domain_->device().verbs().modify_srq(get(), &attributes, IBV_SRQ_LIMIT));
+  return {error, std::system_category()};
 }
 
 SharedReceiveQueueAttributes SharedReceiveQueue::query() {
@@ -111,7 +128,10 @@ SharedReceiveQueueAttributes SharedReceiveQueue::query() {
 }
 
 void SharedReceiveQueue::on_async_event(ibv_event_type type, const void*) {
-  if (type != IBV_EVENT_SRQ_LIMIT_REACHED) return;
+  if (type == IBV_EVENT_SRQ_LIMIT_REACHED) tell_limit();
+}
+
+void SharedReceiveQueue::tell_limit() {
   limit_ = 0;
   domain_->device().async_events().raise(
       {.type = AsyncEventType::srq_limit_reached, .context = options_.context});

@@ -15,7 +15,9 @@
 
 namespace diwarp::bridge {
 
-class SharedReceiveQueue final : public provider::SharedReceiveQueue, public AsyncSubject {
+class SharedReceiveQueue final : public provider::SharedReceiveQueue,
+                                 public AsyncSubject,
+                                 public ReceiveObserver {
  public:
   /// Throws Error.
   static std::shared_ptr<SharedReceiveQueue> make(std::shared_ptr<ProtectionDomain> domain,
@@ -32,11 +34,14 @@ class SharedReceiveQueue final : public provider::SharedReceiveQueue, public Asy
   const ProtectionDomain& domain() const { return *domain_; }
   uint32_t capacity() const { return capacity_; }
   SharedTable& table() { return table_; }
+  void on_receive_taken() override;
 
  private:
   SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
                      const SharedReceiveQueueOptions& options);
-  void arm(uint32_t limit);
+  std::error_code give_limit(uint32_t limit) noexcept;
+  void arm_pending_limit() noexcept;
+  void tell_limit();
 
   const std::shared_ptr<ProtectionDomain> domain_;
   const SharedReceiveQueueOptions options_;
@@ -44,7 +49,8 @@ class SharedReceiveQueue final : public provider::SharedReceiveQueue, public Asy
   Owned<ibv_srq> srq_;
   SharedTable table_;
   std::atomic<uint32_t> limit_{0};
-  std::mutex mutex_;  // one post at a time
+  std::atomic<uint32_t> pending_limit_{0};  // that the device does not have yet
+  std::mutex mutex_;                        // one post at a time
   std::vector<ibv_sge> sges_;
 };
 

@@ -193,8 +193,8 @@ void QueueTable::apply(const Request& request) {
     domain_.invalidated(request.binding.stag, false);
 }
 
-SharedTable::SharedTable(uint32_t capacity, ProtectionDomain& domain)
-    : domain_(domain), wr_ids_(capacity), free_(capacity) {
+SharedTable::SharedTable(uint32_t capacity, ProtectionDomain& domain, ReceiveObserver& observer)
+    : domain_(domain), observer_(observer), wr_ids_(capacity), free_(capacity) {
   std::iota(free_.rbegin(), free_.rend(), 0u);
 }
 
@@ -220,6 +220,7 @@ void SharedTable::take_back(uint32_t slot) {
 void SharedTable::complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) {
   if (slot >= wr_ids_.size()) return;
   WorkCompletion& out = sink.add(*this, slot);
+  observer_.on_receive_taken();
   const std::lock_guard lock(mutex_);
   ++completed_;
   describe(wc, wr_ids_[slot], WcOpcode::recv, out);

@@ -161,10 +161,19 @@ class QueueTable : public WorkTable {
   std::atomic<bool> keeps_flushed_{false};
 };
 
+/// Is told of each message that has taken a shared receive, with the completion queue's mutex held.
+class ReceiveObserver {
+ public:
+  virtual void on_receive_taken() = 0;
+
+ protected:
+  ~ReceiveObserver() = default;
+};
+
 /// A shared receive queue's: places become free in any order.
 class SharedTable final : public WorkTable {
  public:
-  SharedTable(uint32_t capacity, ProtectionDomain& domain);
+  SharedTable(uint32_t capacity, ProtectionDomain& domain, ReceiveObserver& observer);
 
   /// Takes a place and returns its slot. False where all are taken.
   bool add(uint64_t wr_id, uint32_t& slot);
@@ -178,6 +187,7 @@ class SharedTable final : public WorkTable {
 
  private:
   ProtectionDomain& domain_;
+  ReceiveObserver& observer_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<uint64_t> wr_ids_;
   std::vector<uint32_t> free_;
