@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/cm/event_facts.h"
 
+#include <diwarp/error.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "compat/cm/depths.h"
 #include "compat/common/error.h"
@@ -13,6 +16,8 @@ int status_of(const CmEventFacts& facts, const CmEventInfo& info) {
   if (facts.status != 0) return facts.status;
   // The kernel tells of an end, and not why.
   if (info.type == CmEventType::disconnected) return 0;
+  // A peer that said no, as siw tells it. Where nobody listens it is ECONNREFUSED.
+  if (info.status == make_error_code(Errc::rejected)) return -ECONNRESET;
   return info.status ? -errno_of(info.status) : 0;
 }
 

@@ -14,8 +14,8 @@ namespace diwarp::compat {
 struct CmEventFacts {
   CmEventType of;
   rdma_cm_event_type type;
-  /// The negative errno value of the event's status where the library's event has no error of its
-  /// own, or one that the kernel sorts away; 0: as the error says.
+  /// The negative errno value of the event's status, whatever the error of the library's event;
+  /// 0: as that says.
   int status;
 };
 
@@ -27,7 +27,7 @@ inline constexpr std::array kCmEvents{
     CmEventFacts{CmEventType::connect_request, RDMA_CM_EVENT_CONNECT_REQUEST, 0},
     CmEventFacts{CmEventType::connect_error, RDMA_CM_EVENT_CONNECT_ERROR, 0},
     CmEventFacts{CmEventType::unreachable, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
-    CmEventFacts{CmEventType::rejected, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED},
+    CmEventFacts{CmEventType::rejected, RDMA_CM_EVENT_REJECTED, 0},
     CmEventFacts{CmEventType::established, RDMA_CM_EVENT_ESTABLISHED, 0},
     CmEventFacts{CmEventType::disconnected, RDMA_CM_EVENT_DISCONNECTED, 0},
     CmEventFacts{CmEventType::device_removal, RDMA_CM_EVENT_DEVICE_REMOVAL, 0},

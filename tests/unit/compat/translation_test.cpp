@@ -67,13 +67,24 @@ TEST_CASE("Failures have the kernel's status") {
   CmEventInfo info;
   info.status = make_error_code(Errc::connection_lost);
   info.type = CmEventType::rejected;
-  CHECK(event_of(info).status == -ECONNREFUSED);
+  CHECK(event_of(info).status == -ECONNRESET);
   info.type = CmEventType::unreachable;
   CHECK(event_of(info).status == -ETIMEDOUT);
   info.type = CmEventType::connect_error;
   CHECK(event_of(info).status == -ECONNRESET);
   info.type = CmEventType::disconnected;
   CHECK(event_of(info).status == 0);
+}
+
+TEST_CASE("A peer that rejects is told apart from a host where nobody listens") {
+  CmEventInfo info;
+  info.type = CmEventType::rejected;
+  info.status = make_error_code(Errc::rejected);
+  CHECK(event_of(info).event == RDMA_CM_EVENT_REJECTED);
+  CHECK(event_of(info).status == -ECONNRESET);
+  info.status = std::make_error_code(std::errc::connection_refused);
+  CHECK(event_of(info).event == RDMA_CM_EVENT_REJECTED);
+  CHECK(event_of(info).status == -ECONNREFUSED);
 }
 
 TEST_CASE(
