@@ -39,6 +39,8 @@ Settings read() {
   found.reliable_datagrams = variable("DIWARP_RUN_UD") == "reliable";
   const std::string_view rate = variable("DIWARP_RUN_UD_RATE");
   std::from_chars(rate.data(), rate.data() + rate.size(), found.datagram_rate);
+  if (const std::string_view wait = variable("DIWARP_RUN_RECEIVE_WAIT"); !wait.empty())
+    found.receive_wait = parse_duration(wait);
   found.counters = variable("DIWARP_RUN_COUNTERS") == "1";
   return found;
 }

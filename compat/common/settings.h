@@ -4,6 +4,7 @@
 #include <diwarp/address.h>
 #include <diwarp/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,7 +25,11 @@ struct Settings {
   int cpu = -1;      ///< -1: the scheduler's choice
   bool reliable_datagrams = false;  ///< UD queue pairs are carried by RD
   uint64_t datagram_rate = 0;       ///< bytes a second of each UD queue pair; 0: no limit
-  bool counters = false;            ///< print the devices' counters at the end of the process
+  /// How long a message over RC waits for a receive; zero: it ends the connection. Programs that
+  /// were written for InfiniBand rely on its "receiver not ready": they post a receive when they
+  /// get to it.
+  Duration receive_wait = std::chrono::hours(1);
+  bool counters = false;  ///< print the devices' counters at the end of the process
 };
 
 /// "NAME=ADDR,NAME=ADDR". Entries that are none are left out.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 #include "compat/common/log.h"
 #include "compat/common/settings.h"
@@ -14,9 +13,11 @@
 namespace diwarp::compat {
 namespace {
 
-/// Programs that were written for InfiniBand rely on its "receiver not ready": they post a receive
-/// when they get to it.
-constexpr Duration kReceiveWait = std::chrono::hours(1);
+StreamOptions stream_options() {
+  const Duration wait = settings().receive_wait;
+  if (wait == Duration::zero()) return {.receive_not_ready = ReceiveNotReady::terminate};
+  return {.receive_not_ready = ReceiveNotReady::hold, .receive_wait = wait};
+}
 
 void check_type(ibv_qp_type type) {
   switch (type) {
@@ -66,8 +67,7 @@ QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
   QueuePairInit made = common_init(init);
   made.type = QpType::rc;
   if (init.srq != nullptr) made.srq = srq_of(init.srq).queue();
-  made.stream.receive_not_ready = ReceiveNotReady::hold;
-  made.stream.receive_wait = kReceiveWait;
+  made.stream = stream_options();
   return made;
 }
 

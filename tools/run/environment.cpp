@@ -46,6 +46,8 @@ Variables drop_in_environment(const RunOptions& options, const std::string& fold
   if (!options.ud.empty()) variables.emplace_back("DIWARP_RUN_UD", options.ud);
   if (!options.ud_rate.empty())
     variables.emplace_back("DIWARP_RUN_UD_RATE", std::to_string(parse_rate(options.ud_rate)));
+  if (!options.receive_wait.empty())
+    variables.emplace_back("DIWARP_RUN_RECEIVE_WAIT", options.receive_wait);
   if (!options.log.empty()) variables.emplace_back("DIWARP_LOG", options.log);
   if (options.counters) variables.emplace_back("DIWARP_RUN_COUNTERS", "1");
   return variables;

@@ -15,6 +15,7 @@ struct RunOptions {
   std::string log;
   std::string ud;       ///< "reliable", or nothing
   std::string ud_rate;  ///< bytes a second, as in 500K
+  std::string receive_wait;
   bool counters = false;
 };
 

@@ -160,6 +160,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--ud-rate", options.run.ud_rate,
                  "most bytes a second that a UD queue pair sends, as in 100M")
       ->type_name("RATE");
+  app.add_option("--receive-wait", options.run.receive_wait,
+                 "how long a message over RC waits for a receive, as in 10s (default 3600s); 0: it "
+                 "ends the connection, as with iWARP adapters")
+      ->type_name("TIME");
   app.add_option("--log", options.run.log, "what the library tells on standard error")
       ->type_name("trace|debug|info|warn|error|off");
   app.add_flag("--counters", options.run.counters, "print the devices' counters at the end");
