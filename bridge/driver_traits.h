@@ -31,6 +31,8 @@ struct DriverTraits {
 
 /// Linux's soft-iWARP driver.
 inline constexpr uint32_t kSiwVendor = 0x626d74;
+/// Diwarp's own libraries in rdma-core's place (docs/drop-in.md).
+inline constexpr uint32_t kDropInVendor = 0x646977;
 
 inline DriverTraits traits_of(uint32_t vendor) {
   if (vendor == kSiwVendor)
@@ -43,6 +45,7 @@ inline DriverTraits traits_of(uint32_t vendor) {
             .solicited_events = false,
             .read_rights = false,
             .raises_sigpipe = true};
+  if (vendor == kDropInVendor) return {.reads_need_remote_write = false, .immediate_data = false};
   return {};
 }
 

@@ -122,6 +122,18 @@ TEST_CASE("diwarp's own libraries of these names are not taken for hardware's un
   check_refused(probe_folder(folder), "ibv_get_device_list");  // it is taken, and has nothing
 }
 
+#ifdef DROP_IN_FOLDER
+TEST_CASE("The drop-ins that are built bear that mark, and are taken where they are named") {
+  const std::string folder = DROP_IN_FOLDER;
+  check_refused(probe("LD_LIBRARY_PATH=" + folder), "diwarp's own");
+  const std::string said = probe_folder(folder);
+  CHECK_THAT(said, ContainsSubstring("verbs: " + folder + "/" + kVerbs + "\n"));
+  CHECK_THAT(said, ContainsSubstring("cm: " + folder + "/" + kCm + "\n"));
+  CHECK_THAT(said, ContainsSubstring("refusal: \n") && ContainsSubstring("diwarp0"));
+  CHECK_THAT(said, ContainsSubstring("software works"));
+}
+#endif
+
 TEST_CASE("Where forks need preparation, it is done before memory is registered, or told") {
   const std::string prepared = probe_folder(kFake, "copy-on-fork");
   CHECK_THAT(prepared, ContainsSubstring("opened\n") && !ContainsSubstring("not opened"));
