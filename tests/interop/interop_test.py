@@ -41,6 +41,10 @@ CONFIGURATIONS = [dict(crc=crc, revision=revision, p2p=p2p)
                   if revision == 2 or not p2p]
 
 
+class NotInstalled(Exception):
+    """A program that a case needs is missing here."""
+
+
 def case(function):
     cases[function.__name__] = function
     return function
@@ -64,20 +68,24 @@ def captured(guest, at_least=1, may_be_cut=False):
     return connections
 
 
-def run_configurations(siw_serves, only_sends=False):
-    ops = "--ops send,send_solicited --actors client,server" if only_sends else ALL
+def exchange_sizes(guest, siw_serves, diwarp="", siw="", greet=False):
+    """All operations by both sides, in sizes around the ends of something, and in large ones: the
+    reports of both runs, siw's first."""
+    hello = " --greet" if greet else ""
+    return [exchange(guest, siw_serves, common + hello, siw=siw, diwarp=diwarp)
+            for common in (f"{ALL} --sizes {SIZES}",
+                           "--ops send,write,read --actors client,server --sizes 1048575,1048576")]
+
+
+def run_configurations(siw_serves):
     count = 0
     with Guest() as guest:
         for configuration in CONFIGURATIONS:
             # The depth that siw asks for is a parameter where it is the client; as a server it
             # answers.
             guest.set_siw(**(dict(crc=0, revision=2, p2p=0) if siw_serves else configuration))
-            options = diwarp_options(**configuration)
-            greet = " --greet" if configuration["p2p"] else ""
-            small, big = (exchange(guest, siw_serves, common + greet, diwarp=options)
-                          for common in (f"{ops} --sizes {SIZES}",
-                                         "--ops send" + ("" if only_sends else ",write,read") +
-                                         " --actors client,server --sizes 1048575,1048576"))
+            small, big = exchange_sizes(guest, siw_serves, diwarp=diwarp_options(**configuration),
+                                        greet=configuration["p2p"])
             said = small[1]["negotiated"]
             crc = "crc" if configuration["crc"] else "no crc"
             wanted = f"revision {configuration['revision']}, {crc}"
@@ -228,6 +236,7 @@ FAULTS = [
     ("no_receive", "send", (1, 2, 2)),
     ("too_long", "send", (1, 2, 5)),
 ]
+RFCS_SAY = {(fault, op): says for fault, op, says in FAULTS}
 # What siw does instead. Its Terminate has layer and type in each other's place (on a little-endian
 # host), so that these are what is on the wire.
 SIW_SAYS = {
@@ -250,23 +259,31 @@ def fault_options(fault, op, actor):
     return f"--fault {fault} --ops {op} --actors {actor} --sizes {9000 if slots else 1000}", slots
 
 
+def exchange_faults(guest, siw_notices, say, roles=(True, False)):
+    """The faults that `say` has, in these roles (whether siw serves): for each its name, what the side
+    that notices it has to say, and the reports."""
+    for fault, op, _ in FAULTS:
+        for siw_is_server in roles if (fault, op) in say else ():
+            diwarp_acts = siw_notices
+            actor = "client" if siw_is_server == diwarp_acts else "server"
+            common, slots = fault_options(fault, op, actor)
+            reports = exchange(guest, siw_is_server, common,
+                               siw=slots if siw_notices else "",
+                               diwarp="" if siw_notices else slots)
+            yield (f"{fault} {op}, siw {'serves' if siw_is_server else 'connects'}",
+                   say[fault, op], reports)
+
+
+def told_here(siw_notices, says):
+    """What diwarp's report tells of the Terminate."""
+    return f"{'received' if siw_notices else 'sent'} {'/'.join(map(str, says))}"
+
+
 def run_faults(siw_notices):
     """Every fault in both roles; the side that notices it must say so on the wire."""
-    expected = []
     with Guest() as guest:
-        for fault, op, rfc in FAULTS:
-            if siw_notices and (fault, op) not in SIW_SAYS:
-                continue  # siw does not notice at all: see README.md
-            for siw_is_server in (True, False):
-                diwarp_acts = siw_notices
-                actor = "client" if siw_is_server == diwarp_acts else "server"
-                common, slots = fault_options(fault, op, actor)
-                reports = exchange(guest, siw_is_server, common,
-                                   siw=slots if siw_notices else "",
-                                   diwarp="" if siw_notices else slots)
-                says = SIW_SAYS[fault, op] if siw_notices else rfc
-                expected.append((f"{fault} {op}, siw "
-                                 f"{'serves' if siw_is_server else 'connects'}", says, reports))
+        # siw does not notice some at all: see README.md.
+        expected = list(exchange_faults(guest, siw_notices, SIW_SAYS if siw_notices else RFCS_SAY))
     verify_terminates(captured(guest, len(expected), may_be_cut=True), expected, siw_notices)
 
 
@@ -276,7 +293,7 @@ def verify_terminates(connections, expected, siw_notices):
     for connection, (name, says, reports) in zip(connections, expected):
         seen = [tuple(t[1:]) for t in connection.terminates]
         told = reports[1]["terminate"]
-        want_told = f"{'received' if siw_notices else 'sent'} {'/'.join(map(str, says))}"
+        want_told = told_here(siw_notices, says)
         print(f"{name}: on the wire {seen}, diwarp: {told or 'nothing'} "
               f"{reports[1]['status']}, siw: {reports[0]['status']} {reports[0]['event']}")
         if siw_notices and not seen and not told:
@@ -300,34 +317,45 @@ def faults_noticed_by_diwarp():
     run_faults(siw_notices=False)
 
 
+def exchange_deaths(guest, siw_is_server):
+    """Each side's process is gone in the midst of each operation, and the other one is told."""
+    victim, other = "--die-after 3", "--expect-end"
+    for siw_dies in (True, False):
+        for actor in ("client", "server"):
+            for op in ("send", "write", "read"):
+                exchange(guest, siw_is_server,
+                         f"--ops {op} --actors {actor} --sizes 200000 --rounds 4",
+                         siw=victim if siw_dies else other, diwarp=other if siw_dies else victim)
+
+
 @case
 def deaths():
     """A process that is gone in the midst of an operation; the other side is told, and can go on."""
     with Guest() as guest:
         for siw_is_server in (True, False):
-            for siw_dies in (True, False):
-                for actor in ("client", "server"):
-                    for op in ("send", "write", "read"):
-                        victim, other = "--die-after 3", "--expect-end"
-                        exchange(guest, siw_is_server,
-                                 f"--ops {op} --actors {actor} --sizes 200000 --rounds 4",
-                                 siw=victim if siw_dies else other,
-                                 diwarp=other if siw_dies else victim)
+            exchange_deaths(guest, siw_is_server)
         exchange(guest, True, ALL)
         exchange(guest, False, ALL)
     captured(guest, 26, may_be_cut=True)
+
+
+SMALL = "--slot-size 4096"
+AT_ONCE = f"{SMALL} --parallel {ALL}"
+
+
+def two_hundred_in_turn(guest, siw_is_server):
+    reports = exchange(guest, siw_is_server, f"{SMALL} --connections 200 --ops send,write")
+    check(all(r["connections"] == 200 for r in reports), "not 200 connections")
 
 
 @case
 def many_connections():
     """200 one after the other, then 50 at once: in each role."""
     with Guest() as guest:
-        small = "--slot-size 4096"
         for siw_is_server in (True, False):
-            reports = exchange(guest, siw_is_server, f"{small} --connections 200 --ops send,write")
-            check(all(r["connections"] == 200 for r in reports), "not 200 connections")
-        fifty_to_siw(guest, f"{small} --parallel {ALL}")
-        fifty_to_diwarp(guest, f"{small} --parallel {ALL}")
+            two_hundred_in_turn(guest, siw_is_server)
+        fifty_to_siw(guest, AT_ONCE)
+        fifty_to_diwarp(guest, AT_ONCE)
     captured(guest, 500)
 
 
@@ -410,6 +438,59 @@ def verify_rping(diwarp, siw):
     results = [("diwarp-rping", *diwarp.result()), ("rping", *siw.result())]
     text = "\n".join(f"{name}: status {status}\n{output}" for name, status, output in results)
     check(all(status == 0 for _, status, _ in results), text)
+
+
+def over_drop_in(program, *words):
+    """A program here, over the drop-ins for libibverbs and librdmacm."""
+    file = shutil.which(program)
+    if file is None:
+        raise NotInstalled(f"{program} is not installed (dev/packages.sh, purpose drop-in)")
+    return run_here([os.path.join(where.tools, "diwarp-run"), "--", file, *map(str, words)])
+
+
+def both_ways(guest, program, options, serve=(), connect=()):
+    """The program in the guest, on siw, and here, over the drop-ins, in both roles. Options of the side
+    that serves or connects are the guest's, and those of this side."""
+    (serve_there, serve_here), (connect_there, connect_here) = serve, connect
+    there = guest.start(f"timeout 100 {program} {options} {serve_there.format(port=7174)}")
+    guest.wait_port(7174)
+    port = guest.siw_ports[7174]
+    here = over_drop_in(program, *options.split(), *connect_here.format(port=port).split())
+    verify_ends(program, here, there)
+    port = free_port()
+    here = over_drop_in(program, *options.split(), *serve_here.format(port=port).split())
+    wait_listening(port)
+    there = guest.start(f"timeout 100 {program} {options} {connect_there.format(port=port)}")
+    verify_ends(program, here, there)
+
+
+def verify_ends(program, here, there):
+    results = [(f"{program} over the drop-ins", *here.result()), (f"{program} on siw", *there.result())]
+    text = "\n".join(f"{name}: status {status}\n{output}" for name, status, output in results)
+    check(all(status == 0 for _, status, _ in results), text)
+
+
+@case
+def drop_in_rping():
+    """rping over the drop-ins against rping on siw, contents verified, in both roles."""
+    with Guest() as guest:
+        for size in (64, 4096):
+            both_ways(guest, "rping", f"-V -C 100 -S {size}",
+                      serve=(f"-s -a {GUEST} -p {{port}}", "-s -a 127.0.0.1 -p {port}"),
+                      connect=(f"-c -a {HOST} -p {{port}}", "-c -a 127.0.0.1 -p {port}"))
+    captured(guest, 4)
+
+
+@case
+def drop_in_perftest():
+    """perftest over the drop-ins against perftest on siw, in both roles. Each meets over a TCP
+    connection first, on the same port."""
+    with Guest() as guest:
+        for program in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw",
+                        "ib_read_bw"):
+            both_ways(guest, program, "-R -F -n 100 -s 4096",
+                      serve=("-d siw0 -p {port}", "-d diwarp0 -p {port}"),
+                      connect=(f"-d siw0 -p {{port}} {HOST}", "-d diwarp0 -p {port} 127.0.0.1"))
 
 
 @case
@@ -502,6 +583,8 @@ def main():
         return 0
     try:
         cases[options.case]()
+    except NotInstalled as reason:
+        print("SKIPPED:", reason)
     except AssertionError as error:
         print("FAILED:", error)
         return 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer over libibverbs and librdmacm: the kernel's siw, in the guest.
+// A peer over libibverbs and librdmacm: the kernel's siw, in the guest, or diwarp's drop-ins.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -132,7 +132,7 @@ class VerbsEndpoint final : public Endpoint {
   std::optional<Completion> next_received(Duration limit) override {
     return next(*receive_cq_, limit);
   }
-  bool tells_all() const override { return false; }
+  bool tells_all() const override { return tells_all_; }
   void arm_solicited() override { require_zero(ibv_req_notify_cq(receive_cq_.get(), 1), "notify"); }
   bool solicited_event(Duration limit) override;
   void disconnect() override { rdma_disconnect(id_.get()); }
@@ -145,6 +145,7 @@ class VerbsEndpoint final : public Endpoint {
   static std::optional<Completion> next(ibv_cq& cq, Duration limit);
   std::string next_async_event();
 
+  const bool tells_all_;
   Channel channel_;
   Owned<rdma_cm_id> id_;
   Owned<ibv_pd> pd_;
@@ -158,7 +159,10 @@ class VerbsEndpoint final : public Endpoint {
 };
 
 VerbsEndpoint::VerbsEndpoint(const Options& options, Channel channel, Owned<rdma_cm_id> id)
-    : Endpoint(options), channel_(std::move(channel)), id_(std::move(id)) {
+    : Endpoint(options),
+      tells_all_(options.tells_all),
+      channel_(std::move(channel)),
+      id_(std::move(id)) {
   // Made by many threads at once, now and then one is refused (ENOSPC).
   static std::mutex making;
   const std::lock_guard lock(making);
