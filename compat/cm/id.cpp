@@ -158,10 +158,17 @@ void Id::bind(const Address& local) {
   // and listen next: the peer must not come before that.
   shared::engine_device(device);
   reservation_.emplace(local);
+  asked_ = local;
   local_ = reservation_->address();
   if (!is_unspecific(local)) set_device(device);
   set_source(local_);
   bound_ = true;
+}
+
+/// From a loopback address no way leads to others: there the system chooses.
+bool Id::chooses_source_to(const Address& peer) const {
+  return bound_ && !asked_.is_any() && asked_.family() == peer.family() &&
+         (!asked_.is_loopback() || peer.is_loopback());
 }
 
 void Id::resolve_addr(const sockaddr* source, const sockaddr* destination) {
@@ -176,6 +183,7 @@ void Id::resolve_addr(const sockaddr* source, const sockaddr* destination) {
   set_destination(peer);
   try {
     diwarp::CmId& made = make_engine_id(device);
+    if (chooses_source_to(peer)) made.bind(asked_);
     made.resolve_addr(peer);
     if (!bound_ || local_.is_any()) set_source(made.local_address());
     bound_ = true;

@@ -84,11 +84,13 @@ class Id : public rdma_cm_id {
   diwarp::CmId& make_engine_id(ibv_device* device);
   diwarp::QueuePair& queue_pair_for(const rdma_conn_param* parameters) const;
   void drop_engine_ids();
+  bool chooses_source_to(const Address& peer) const;
   Address listen_on(const Address& local, int backlog);
 
   bool synchronous_;
   bool bound_ = false;
-  Address local_;
+  Address asked_;                               // by bind(); the port may be 0
+  Address local_;                               // that it got
   std::optional<PortReservation> reservation_;  // from bind to listen
   Depths requested_;                            // the most that accept() can have
   std::mutex engine_mutex_;  // guards changes of engine_ids_ against threads that fetch events

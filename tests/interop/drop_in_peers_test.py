@@ -88,6 +88,13 @@ def connecting():
 
 
 @case()
+def source_address():
+    """A connection comes from the address that its id was bound to."""
+    reports = exchange(DropIn(), False, "--sizes 100", siw="--source 127.0.0.2")
+    check(reports[1]["negotiated"].endswith("peer 127.0.0.2"), reports[1]["text"])
+
+
+@case()
 def markers():
     """Which siw rejects."""
     reports = exchange(DropIn(), True, interop.ALL, diwarp="--markers")

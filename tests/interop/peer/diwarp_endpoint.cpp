@@ -179,7 +179,7 @@ std::string DiwarpEndpoint::negotiated() const {
   return "revision " + std::to_string(now.mpa_revision) + (now.crc ? ", crc" : ", no crc") +
          (now.receive_markers ? ", receives markers" : "") +
          (now.send_markers ? ", sends markers" : "") + ", ord " + std::to_string(now.ord) +
-         ", ird " + std::to_string(now.ird);
+         ", ird " + std::to_string(now.ird) + ", peer " + now.peer_address.host();
 }
 
 class DiwarpAcceptor final : public Acceptor {

@@ -44,6 +44,7 @@ void add_connections(CLI::App& app, Options& options) {
 void add_limits(CLI::App& app, Options& options, Names& names) {
   app.add_option("--receives", options.receives, "receives that are kept posted");
   app.add_option("--slot-size", options.slot_size, "bytes of each");
+  app.add_option("--source", options.source, "client: connect from this address (siw)");
   app.add_flag("--tells-all", options.tells_all,
                "the device has solicited events, and tells what was invalidated (siw's does not)");
   app.add_option("--timeout", names.timeout, "seconds of any one wait");

@@ -42,6 +42,7 @@ struct Options {
   std::chrono::milliseconds timeout{20000};  ///< of any one wait
   uint32_t limit = 120;                      ///< seconds for all
 
+  std::string source;      ///< libibverbs' client: connect from this address; empty: from any
   bool tells_all = false;  ///< of libibverbs' device: see Endpoint::tells_all()
 
   // MPA, and what a diwarp peer alone can choose: siw's are module parameters.

@@ -86,15 +86,17 @@ void expect(const Channel& channel, rdma_cm_event_type type, Duration limit,
   if (private_data != nullptr) *private_data = private_data_of(*event);
 }
 
-sockaddr_in address_of(const Options& options) {
+sockaddr_in parse(const std::string& text, uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(options.port);
-  if (::inet_pton(AF_INET, options.address.c_str(), &address.sin_addr) != 1) {
-    throw Failure("not an IPv4 address: " + options.address);
+  address.sin_port = htons(port);
+  if (::inet_pton(AF_INET, text.c_str(), &address.sin_addr) != 1) {
+    throw Failure("not an IPv4 address: " + text);
   }
   return address;
 }
+
+sockaddr_in address_of(const Options& options) { return parse(options.address, options.port); }
 
 std::vector<std::byte> own_private_data(const Options& options) {
   std::vector<std::byte> data(options.private_data);
@@ -359,8 +361,11 @@ std::unique_ptr<Endpoint> dial_once(const Options& options) {
   require_zero(rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP), "rdma_create_id");
   auto id = own(raw);
   auto address = address_of(options);
+  sockaddr_in source{};
+  if (!options.source.empty()) source = parse(options.source, 0);
+  auto* const from = options.source.empty() ? nullptr : reinterpret_cast<sockaddr*>(&source);
   const int limit = static_cast<int>(options.timeout.count());
-  require_zero(rdma_resolve_addr(raw, nullptr, reinterpret_cast<sockaddr*>(&address), limit),
+  require_zero(rdma_resolve_addr(raw, from, reinterpret_cast<sockaddr*>(&address), limit),
                "rdma_resolve_addr");
   expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED, options.timeout);
   require_zero(rdma_resolve_route(raw, limit), "rdma_resolve_route");
