@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 
 #include "compat/common/boundary.h"
@@ -13,21 +14,27 @@
 #include "compat/verbs/completion_queue.h"
 
 namespace diwarp::compat {
+namespace {
+
+/// How long a thread that waits for an event serves the device before it sleeps.
+constexpr Duration kDrive = std::chrono::microseconds(50);
+
+}  // namespace
 
 CompletionChannel::CompletionChannel(Context& opened)
     : ibv_comp_channel{},
       of_context_(&opened.users),
-      long_waits_(opened.engine().long_waits()),
-      channel_(opened.engine().device()) {
+      engine_(opened.engine()),
+      channel_(engine_.device()) {
   context = opened.handle();
   fd = channel_.descriptor();
   // Programs expect a descriptor that waits, until they say otherwise.
   const int flags = ::fcntl(fd, F_GETFL);
   refuse_by_errno_if(flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0);
-  long_waits_.add(*this);
+  engine_.long_waits().add(*this);
 }
 
-CompletionChannel::~CompletionChannel() { long_waits_.remove(*this); }
+CompletionChannel::~CompletionChannel() { engine_.long_waits().remove(*this); }
 
 uint64_t CompletionChannel::add(Cq& cq) {
   const std::lock_guard lock(mutex_);
@@ -68,6 +75,19 @@ Cq* CompletionChannel::take_armed() {
   return nullptr;
 }
 
+/// Whether the program's descriptor lets calls wait.
+bool CompletionChannel::waits() const { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
+
+/// To sleep and be woken costs two changes of thread, the RNIC thread's and this one's. So this
+/// thread serves the device itself for a moment; what comes meanwhile is taken without them.
+Cq* CompletionChannel::drive() {
+  const auto end = std::chrono::steady_clock::now() + kDrive;
+  while (std::chrono::steady_clock::now() < end)
+    if (engine_.serve() != 0)
+      if (Cq* const cq = take_raised()) return cq;
+  return nullptr;
+}
+
 /// The descriptor has a token for each event, and perhaps some too many.
 void CompletionChannel::put_token() {
   const uint64_t token = 1;
@@ -83,7 +103,7 @@ void CompletionChannel::on_news() {
 /// library takes a token with each event, so it gets this one back.
 void CompletionChannel::wait() {
   const Wait waiting(*this);
-  long_waits_.watch();
+  engine_.long_waits().watch();
   uint64_t token = 0;
   refuse_by_errno_if(::read(fd, &token, sizeof token) < 0);
   put_token();
@@ -93,6 +113,8 @@ Cq& CompletionChannel::take_event() {
   for (;;) {
     if (Cq* const cq = take_raised()) return *cq;
     if (Cq* const cq = take_armed()) return *cq;
+    if (waits())
+      if (Cq* const cq = drive()) return *cq;
     wait();
   }
 }

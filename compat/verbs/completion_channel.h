@@ -45,11 +45,13 @@ class CompletionChannel final : public ibv_comp_channel, public WaitingChannel {
   Cq* take_raised();
   Cq* fetched(uint64_t number);
   Cq* take_armed();
+  bool waits() const;
+  Cq* drive();
   void wait();
   void put_token();
 
   const Use of_context_;
-  LongWaits& long_waits_;
+  Engine& engine_;
   std::atomic<bool> news_{false};
   diwarp::CompletionChannel channel_;
   std::mutex mutex_;  // guards what follows

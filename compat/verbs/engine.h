@@ -37,6 +37,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   const diwarp::Device& device() const { return device_; }
+  /// One step of the device, by this thread. Returns how much was done.
+  size_t serve() { return device_.progress(); }
   /// False in a forked child, which needs an engine of its own.
   bool of_this_process() const;
 
