@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The ping-pongs of ibverbs-utils, and perftest, over the drop-ins, both ends under diwarp-run."""
+import sys
+
+from programs import (DEVICE, LONG, RELIABLE, free_port, main, own_address,
+                      pair)  # this first: it finds the harness
+from harness import PATIENCE, case
+
+
+# --- Without the connection manager: the programs of ibverbs-utils.
+
+@case(("ibv_rc_pingpong",), ("ibv_rc_pingpong", "-e"), ("ibv_rc_pingpong", "-c"),
+      ("ibv_rc_pingpong", "-N"), ("ibv_srq_pingpong",), ("ibv_srq_pingpong", "-e"))
+def pingpong(name, *options):
+    """One of both ends first, and the other one must not notice. They meet on a port of their own."""
+    port = free_port()
+    common = ("-d", DEVICE, "-g", 0, "-p", port, *options)
+    pair((name, *common), (name, *common, own_address()), port)
+
+
+@case(("polled",), ("events",))
+def ud_pingpong(how):
+    address, port = own_address(), free_port()
+    common = ("-d", DEVICE, "-g", 0, "-s", 1000, "-n", 200, "-p", port,
+              *(("-e",) if how == "events" else ()))
+    pair(("ibv_ud_pingpong", *common), ("ibv_ud_pingpong", *common, address), port)
+
+
+# --- perftest.
+
+def perftest(name, *options, meeting=("-R",), run=(), patience=PATIENCE):
+    address, port = own_address(), free_port()
+    common = (*meeting, "-d", DEVICE, "-F", "-p", port, "-n", 100, *options)
+    pair((name, *common), (name, *common, address), port, run=run, patience=patience)
+
+
+@case(("plain",), ("reliable",))
+def datagram_latency(how):
+    perftest("ib_send_lat", "-c", "UD", "-s", 1024, run=RELIABLE if how == "reliable" else ())
+
+
+@case()
+def datagram_bandwidth():
+    perftest("ib_send_bw", "-c", "UD", "-s", 1024, "-n", 5000, run=RELIABLE)
+
+
+@case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw",
+                             "ib_write_bw", "ib_read_bw")))
+def all_sizes(name):
+    """Both ends spin, while their engines need the processors: on two of them each message may take
+    as long as the scheduler gives a process at a time."""
+    perftest(name, "-a", patience=LONG)
+
+
+@case(("ib_atomic_lat",), ("ib_atomic_bw",))
+def atomics(name):
+    perftest(name)
+
+
+@case(("ib_send_lat",), ("ib_send_bw",))
+def with_events(name):
+    """The bandwidth test sleeps for an event while it waits for memory that its peer is to write."""
+    perftest(name, "-e")
+
+
+@case(("ib_send_bw",), ("ib_write_bw",))
+def four_queue_pairs_both_ways(name):
+    perftest(name, "-q", 4, "-b")
+
+
+@case(*((name,) for name in ("ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw",
+                             "ib_read_lat", "ib_read_bw")))
+def without_the_connection_manager(name):
+    """ib_send_bw leaves a memory region of its own behind when it deallocates its domain."""
+    perftest(name, meeting=("-x", 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
