@@ -13,6 +13,8 @@ namespace {
 /// Between two looks, while waits begin and end, and where nothing happens.
 constexpr std::chrono::milliseconds kShortest(20);
 constexpr std::chrono::milliseconds kLongest(320);
+/// After that long a wait ends in any case, for the signals.
+constexpr std::chrono::seconds kLongestSilence(1);
 
 }  // namespace
 
@@ -54,13 +56,15 @@ void LongWaits::run() {
 /// What comes while the program prepares a wait may come too late for it. So a wait is told of all
 /// that came since the last look before it began. True if it began since the last look.
 bool LongWaits::look_at(WaitingChannel& channel, Known& known, uint64_t received) {
+  const auto now = std::chrono::steady_clock::now();
   const uint64_t begun = channel.waits_begun();
   if (begun != known.begun) {
-    known = {begun, received_};
+    known = {begun, received_, now};
     return true;
   }
-  if (channel.waits() && known.received != received) {
-    known.received = received;
+  if (!channel.waits()) return false;
+  if (known.received != received || now - known.since >= kLongestSilence) {
+    known = {begun, received, now};
     channel.on_news();
   }
   return false;

@@ -4,6 +4,7 @@
 #include <diwarp/device.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -14,7 +15,8 @@ namespace diwarp::compat {
 /// A channel whose threads wait for events, as LongWaits looks at it.
 class WaitingChannel {
  public:
-  /// Peers sent something while a thread waits, and no event came. Must not wait for anything.
+  /// Peers sent something while a thread waits, and no event came, or it waits for very long. Must
+  /// not wait for anything.
   virtual void on_news() = 0;
   uint64_t waits_begun() const { return begun_.load(); }
   bool waits() const { return waiting_.load() != 0; }
@@ -46,6 +48,10 @@ class WaitingChannel {
 /// perftest counts the receives of an iWARP peer so. Adapters raise no event for a Write, and where
 /// it comes a moment too late, such a program never wakes. So waits that last are looked at from
 /// time to time, by a thread that begins with the first wait.
+///
+/// Others end a wait by a signal, whose handler sets a variable that they look at before they wait:
+/// qperf does at the end of each test. A signal that comes in between ends no wait. So one that
+/// lasts ends now and then although nothing happened.
 class LongWaits {
  public:
   explicit LongWaits(const diwarp::Device& device) : device_(device) {}
@@ -63,6 +69,7 @@ class LongWaits {
   struct Known {
     uint64_t begun = 0;     // waits
     uint64_t received = 0;  // bytes that peers had sent, before the present wait began
+    std::chrono::steady_clock::time_point since{};  // it has known that
   };
 
   void begin();
