@@ -57,15 +57,16 @@ void check_rc_attributes(const ibv_qp_attr& attributes, int mask) {
 
 NamedPeer named_peer(const ibv_qp_attr& attributes, const Device& device) {
   const ibv_ah_attr& path = attributes.ah_attr;
-  refuse_if(path.is_global == 0 || path.port_num != 1 || path.dlid != 0, EINVAL);
+  refuse_if(path.port_num != 1 || path.dlid != 0, EINVAL);
   const uint32_t number = attributes.dest_qp_num;
   const uint16_t port = MeetingNumbers::port_of(number);
   refuse_if(number < kLeastRcNumber || number > kMaxRcNumber || port == 0, EINVAL);
-  const Address peer = address_of_gid(path.grh.dgid.raw);
+  const Address source = device.gid_address(path.is_global != 0 ? path.grh.sgid_index : 0);
+  const Address peer = path.is_global != 0 ? address_of_gid(path.grh.dgid.raw) : source;
   refuse_if(peer.is_any() || peer.is_multicast(), EINVAL);
   return {.address = peer.with_port(port),
           .number = number,
-          .source = device.gid_address(path.grh.sgid_index),
+          .source = source,
           .ord = kMaxDepth,
           .ird = attributes.max_dest_rd_atomic};
 }

@@ -212,7 +212,7 @@ TEST_CASE("A step of a queue pair with wrong attributes leaves it as it is") {
   };
   CHECK(error_of([](ibv_qp_attr& it) { it.ah_attr.grh.sgid_index = 200; }) == ENODATA);
   CHECK(error_of([](ibv_qp_attr& it) { it.ah_attr.grh.dgid = {}; }) == EINVAL);
-  CHECK(error_of([](ibv_qp_attr& it) { it.ah_attr.is_global = 0; }) == EINVAL);
+  CHECK(error_of([](ibv_qp_attr& it) { it.ah_attr.is_global = 0, it.ah_attr.dlid = 7; }) == EINVAL);
   CHECK(error_of([](ibv_qp_attr& it) { it.ah_attr.port_num = 2; }) == EINVAL);
   CHECK(error_of([](ibv_qp_attr& it) { it.dest_qp_num = 0; }) == EINVAL);
   CHECK(error_of([](ibv_qp_attr& it) { it.dest_qp_num = 1 << 24; }) == EINVAL);
