@@ -27,9 +27,19 @@ bool is_about(const std::string& line, const std::string& library) {
   return line.find_first_not_of(" \t") == line.find(library + " =>");
 }
 
+/// A symbol without a version and of another name is none of theirs: plug-ins take such from their
+/// program, as Python's modules do.
+bool is_of_theirs(const std::string& symbol) {
+  for (const char* prefix : {"ibv_", "_ibv_", "rdma_", "verbs_"})
+    if (symbol.starts_with(prefix)) return true;
+  return symbol.find(", version ") != std::string::npos;
+}
+
 bool tells_of_missing(const std::string& line) {
+  const std::string undefined = "undefined symbol: ";
+  if (const size_t found = line.find(undefined); found != std::string::npos)
+    return is_of_theirs(line.substr(found + undefined.size()));
   return line.find("not found") != std::string::npos ||
-         line.find("undefined symbol") != std::string::npos ||
          line.find("symbol lookup error") != std::string::npos;
 }
 
