@@ -11,6 +11,7 @@ import time
 
 from programs import (RELIABLE, free_port, is_bound, is_listening, main, over, own_address,
                       own_address6, pair, program)  # this first: it finds the harness
+from facts import fails, works
 import foreign_peer
 from foreign_wire import SEND, Segment
 from harness import PATIENCE, Skipped, case, check, wait_until
@@ -34,6 +35,8 @@ def rping(address, *options):
     pair(("rping", "-s", *common), ("rping", "-c", *common), port)
 
 
+@works("rping", "rdmacm-utils", "all of it, contents verified; IPv4, IPv6, loopback; a "
+       "persistent server whose clients are killed", "`rping -s -a IP -V -C 100 -S 4096`, `-c`")
 @case()
 def rping_verifies():
     rping(own_address())
@@ -66,12 +69,15 @@ def rping_serves_several_clients():
     server.kill()
 
 
+@works("rdma_server, rdma_client", "rdmacm-utils", "all", "`rdma_client -s IP`")
 @case()
 def rdma_server_and_client():
     port = free_port()
     pair(("rdma_server", "-p", port), ("rdma_client", "-s", own_address(), "-p", port), port)
 
 
+@works("rdma_xserver, rdma_xclient", "rdmacm-utils", "`-c r`; XRC is refused", "`rdma_xclient -s "
+       "IP -c r`")
 @case()
 def rdma_xserver_and_xclient():
     port = free_port()
@@ -79,6 +85,8 @@ def rdma_xserver_and_xclient():
          ("rdma_xclient", "-s", own_address(), "-p", port, "-c", "r"), port)
 
 
+@works("ucmatose", "rdmacm-utils", "also with migration (`-m`)", "`ucmatose -s IP -c 4 -C 100 -S "
+       "4096`")
 @case(("plain",), ("migrating",))
 def ucmatose(how):
     address, port = own_address(), free_port()
@@ -86,6 +94,7 @@ def ucmatose(how):
     pair(("ucmatose", "-b", address, *common), ("ucmatose", "-s", address, *common), port)
 
 
+@works("cmtime", "rdmacm-utils", "the client ends, the server runs on", "`cmtime -s IP -c 100`")
 @case()
 def cmtime():
     """The server runs until it is stopped."""
@@ -103,6 +112,8 @@ def need_free_udp_port(port):
         raise Skipped(f"another program has UDP port {port}, which udaddy cannot choose")
 
 
+@works("udaddy", "rdmacm-utils", "messages both ways; one service and four; with `--ud "
+       "reliable`; IPv4, IPv6", "`udaddy -s IP -C 100 -S 1000`")
 @case(("plain", 1), ("plain", 4), ("reliable", 4))
 def udaddy(how, services):
     """Messages both ways, with immediate data and address handles from completions. Reliable ones may
@@ -185,6 +196,7 @@ def udaddy_finds_nobody():
     check("RDMA_CM_EVENT_UNREACHABLE" in client.output, client.output)
 
 
+@works("mckey", "rdmacm-utils", "several members on one host", "`mckey -m 239.1.1.1 -b IP`, `-s`")
 @case(("one",), ("two",))
 def mckey(members):
     """A group of the case's own. Members that receive run until they got all; the sender gives them
@@ -197,6 +209,9 @@ def mckey(members):
     over("mckey", *common, "-s").end(0)
     for member in hearing:
         member.end(0)
+
+
+fails("rstream and the other programs over rsockets", "rdmacm-utils", "rsockets are refused")
 
 
 if __name__ == "__main__":

@@ -3,29 +3,41 @@
 """What programs load over the drop-ins for libibverbs and librdmacm, the devices that they see, and
 diwarp-run itself. Each case is a program; one that is not installed is skipped, and says so."""
 import os
+import re
 import shutil
 import signal
 import sys
 
-from programs import DEVICE, main, over, program, run  # this first: it finds the harness
+from programs import (DEVICE, built, installed_files, main, over, own_address, program,
+                      run)  # this first: it finds the harness
+from facts import fails, works
 import harness
 from harness import case, check, wait_until
 
 
 # --- What programs load.
 
-@case(*((name,) for name in (
-    "rping", "ucmatose", "udaddy", "mckey", "cmtime", "rdma_server", "rdma_client", "rdma_xserver",
-    "rdma_xclient", "rstream", "riostream", "ibv_devices", "ibv_devinfo", "ibv_asyncwatch",
-    "ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong", "ib_send_lat", "ib_write_bw",
-    "ib_read_lat", "ib_atomic_bw", "raw_ethernet_bw", "fi_info", "qperf", "fio")))
-def loads(name):
-    printed = run("--check", program(name)).stdout
-    check("missing" not in printed, printed)
+# And whether some of their files ask for the libraries before they run.
+PACKAGES = (
+    ("ibverbs-utils", True), ("rdmacm-utils", True), ("perftest", True), ("libfabric-bin", True),
+    ("libfabric1", True), ("ucx-utils", False), ("libucx0", True), ("qperf", True), ("fio", True),
+    ("tgt", True), ("librpma0", True), ("libdapl2", True), ("python3-pyverbs", True))
+
+
+@case(*((package,) for package, _ in PACKAGES))
+def loads(package):
+    """Nothing is missing for any program or library of the package."""
+    asked = False
+    for path in installed_files(package):
+        printed = run("--check", path).stdout
+        check("missing" not in printed, f"{path}: {printed}")
+        asked = asked or "libibverbs.so.1: /" in printed or "librdmacm.so.1: /" in printed
+    check(asked or (package, True) not in PACKAGES, "no file asks for either library")
 
 
 # --- Devices.
 
+@works("ibv_devices, ibv_devinfo, ibv_asyncwatch", "ibverbs-utils", "all", "ibv_devinfo -v")
 @case()
 def devices_are_listed():
     program("ibv_devices")
@@ -36,8 +48,24 @@ def devices_are_listed():
 def device_is_described():
     program("ibv_devinfo")
     printed = run("ibv_devinfo", "-v", "-d", DEVICE).stdout
-    for part in ("iWARP (1)", "PORT_ACTIVE", "Ethernet", "GID["):
-        check(part in printed, printed)
+    for part in (r"transport:\s+iWARP \(1\)", r"state:\s+PORT_ACTIVE \(4\)",
+                 r"link_layer:\s+Ethernet", r"max_qp:\s+[1-9]", r"max_qp_wr:\s+[1-9]",
+                 r"max_mr:\s+[1-9]", r"max_sge:\s+[1-9]", r"GID\[\s*0\]:"):
+        check(re.search(part, printed), f"no {part!r}: {printed}")
+    check(any(gid in printed for gid in gid_texts(own_address())), printed)
+
+
+def gid_texts(address):
+    """An IPv4 address as a GID, in the two ways that ibv_devinfo has to print one."""
+    parts = [int(part) for part in address.split(".")]
+    return (f"::ffff:{address}", "0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x" % tuple(parts))
+
+
+@case()
+def list_of_devices_names_all():
+    program("ibv_devinfo")
+    printed = run("--device", "mine=127.0.0.1", "ibv_devinfo", "-l").stdout
+    check(DEVICE in printed and "mine" in printed, printed)
 
 
 @case()
@@ -48,6 +76,31 @@ def asyncwatch_ends_on_a_signal():
                            for name in os.listdir(folder)), "it opened no device")
     watch.process.send_signal(signal.SIGTERM)
     watch.end(-signal.SIGTERM)
+
+
+@works("programs for libibverbs", "libibverbs-dev", "a queue pair's fatal event, and none of one "
+       "that is destroyed", "tests/drop_in/fatal_event.cpp")
+@case()
+def fatal_event_is_told():
+    printed = run(built("fatal_event"), DEVICE).stdout
+    check(re.search("fatal", printed, re.IGNORECASE), printed)
+
+
+@works("python3-pyverbs", "python3-pyverbs", "scripts: RC queue pairs connected by GID and "
+       "number, Sends, Writes, Reads", "tests/drop_in/pyverbs_traffic.py")
+@case()
+def pyverbs_moves_data():
+    installed_files("python3-pyverbs")
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyverbs_traffic.py")
+    run("/usr/bin/python3", "-B", script, DEVICE)
+
+
+@fails("ucx_info, ucx_perftest", "ucx-utils", "UCX wants InfiniBand's transport: it lists no "
+       "device of diwarp's, and ends well")
+@case()
+def ucx_lists_no_device():
+    program("ucx_info")
+    check(DEVICE not in run("ucx_info", "-d").stdout, "it lists the device")
 
 
 # --- diwarp-run itself.

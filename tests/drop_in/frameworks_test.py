@@ -1,55 +1,173 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What other libraries and applications do over the drop-ins, both ends under diwarp-run."""
+import json
+import os
+import socket
 import sys
+import time
 
-from programs import (RELIABLE, free_port, is_listening, main, over, own_address, pair, program,
-                      run)  # this first: it finds the harness
+from programs import (LONG, RELIABLE, free_port, is_listening, main, need_other_address, over,
+                      own_address, pair, program, run)  # this first: it finds the harness
+from facts import fails, works
+import harness
 from harness import PATIENCE, case, check, wait_until
 
 
-# --- libfabric, qperf.
+# --- libfabric.
 
+@works("fi_info, fi_pingpong", "libfabric-bin", "endpoints over iWARP; MSG, and RDM over "
+       "ofi_rxm, contents verified", "`fi_pingpong -p verbs -e msg -c`")
 @case()
 def libfabric_sees_iwarp():
     program("fi_info")
+    need_other_address()
     check("FI_PROTO_IWARP" in run("fi_info", "-p", "verbs").stdout, "no endpoint over iWARP")
 
 
 @case(("verbs", "msg"), ("verbs;ofi_rxm", "rdm"))
 def fi_pingpong(provider, kind):
     """It meets over a TCP connection of its own, on a port that it is told."""
+    need_other_address()
     address, port = own_address(), free_port()
     common = ("-p", provider, "-e", kind, "-c", "-I", 100)
     pair(("fi_pingpong", *common, "-B", port), ("fi_pingpong", *common, "-P", port, address), port)
 
 
-def run_qperf(test, *options, run=()):
-    """The server runs until it is stopped."""
+# --- qperf.
+
+def run_qperf(*options, run=(), status=0):
+    """The server runs until it is stopped. Returns the client, which has ended."""
     address, port = own_address(), free_port()
     server = over("qperf", "-lp", port, run=run)
     wait_until(lambda: is_listening(port), "qperf does not listen")
     for attempt in range(3):
-        client = over("qperf", "-lp", port, "-t", 1, address, *options, test, run=run)
+        client = over("qperf", "-lp", port, "-t", 1, address, *options, run=run)
         client.process.wait(PATIENCE)
         # Seldom, while others connect, the client is told that it was rejected: not explained yet.
         if attempt == 2 or "Event rejected" not in client.errors():
             break
-    client.end(0)
+    client.end(status)
     server.kill()
+    return client
 
 
-@case(("rc_lat",), ("rc_bw",), ("rc_rdma_read_bw",))
-def qperf(test):
-    """Of the others rc_rdma_write_bw needs Writes with immediate data, which iWARP has not."""
-    run_qperf(test, "--use_cm", 1)
+@works("qperf", "qperf", "rc_lat, rc_bw, rc_bi_bw, rc_rdma_read_lat, rc_rdma_read_bw, "
+       "rc_rdma_write_poll_lat; ud_lat within a host, as it knows LIDs alone", "`qperf IP "
+       "--use_cm 1 rc_bw`, `qperf IP ud_lat`")
+@case(("rc_lat", "rc_bw"), ("rc_bi_bw", "rc_rdma_read_lat"),
+      ("rc_rdma_read_bw", "rc_rdma_write_poll_lat"))
+def qperf(*tests):
+    run_qperf("--use_cm", 1, *tests)
+
+
+@works("qperf", "qperf", "without the connection manager within a host: rc_lat, atomics, whose "
+       "values are verified", "`qperf IP ver_rc_fetch_add`")
+@case(("rc_lat", "rc_fetch_add_mr"), ("ver_rc_compare_swap", "ver_rc_fetch_add"))
+def qperf_without_the_connection_manager(*tests):
+    run_qperf(*tests)
+
+
+@fails("qperf rc_rdma_write_bw, rc_rdma_write_lat", "qperf", "they Write with immediate data, "
+       "which iWARP has not")
+@case()
+def qperf_wants_immediate_data():
+    client = run_qperf("--use_cm", 1, "rc_rdma_write_bw", status=1)
+    check("IBV_WR_RDMA_WRITE_WITH_IMM on RC" in client.errors(), client.errors())
 
 
 @case()
 def qperf_datagrams():
-    """It knows LIDs alone, so it works within a host; and it waits for each message for ever, so that
-    none may be lost."""
+    """It knows LIDs alone, so it works within a host; and it waits for each message for ever, so
+    that none may be lost."""
     run_qperf("ud_lat", run=RELIABLE)
+
+
+# --- fio.
+
+@works("fio", "fio", "the engine `rdma`, its verbs write, read and send, 64 MB each", "`fio "
+       "--ioengine=rdma --rw=read`; `--rw=write --verb=send --hostname=IP`")
+@case(("write",), ("read",), ("send",))
+def fio(verb):
+    """The server reads whatever the verb is, and the client writes."""
+    port = free_port()
+    common = ("--ioengine=rdma", f"--port={port}", "--bs=64k", "--size=64m", "--iodepth=8",
+              "--minimal")
+    pair(("fio", "--name=server", "--rw=read", *common),
+         ("fio", "--name=client", "--rw=write", f"--hostname={own_address()}", f"--verb={verb}",
+          *common), port, patience=LONG)
+
+
+# --- QEMU.
+
+class Machine:
+    """A virtual machine that has a BIOS and nothing else, and its control socket."""
+
+    def __init__(self, name, *options):
+        self.path = harness.path(name)
+        self.process = over("qemu-system-x86_64", "-accel", "tcg", "-m", 32, "-nodefaults",
+                            "-display", "none", "-qmp", f"unix:{self.path},server=on,wait=off",
+                            *options)
+        self.socket = None
+
+    def connect(self):
+        wait_until(lambda: os.path.exists(self.path) or self.ended(), "QEMU has no control socket")
+        check(not self.ended(), self.process.errors())
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(LONG)
+        self.socket.connect(self.path)
+        self.lines = self.socket.makefile("r")
+        self.lines.readline()  # its greeting
+        self.ask("qmp_capabilities")
+
+    def ended(self):
+        return self.process.process.poll() is not None
+
+    def ask(self, command, **arguments):
+        self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
+        while True:
+            line = self.lines.readline()
+            check(line, f"QEMU ended: {self.process.errors()}")
+            answer = json.loads(line)
+            if "event" not in answer:
+                check("return" in answer, answer)
+                return answer["return"]
+
+    def quit(self):
+        self.ask("quit")
+        self.process.end(0, LONG)
+
+
+def migration_of(machine):
+    """What came of it, once it is over."""
+    deadline = time.monotonic() + LONG
+    while time.monotonic() < deadline:
+        state = machine.ask("query-migrate")
+        if state.get("status") in ("completed", "failed", "cancelled"):
+            return state
+        time.sleep(0.1)
+    raise AssertionError("the migration does not end")
+
+
+@works("qemu-system-x86_64", "qemu-system-x86", "live migration, after which the guest runs on",
+       "`-incoming rdma:IP:4444`, `migrate -d rdma:IP:4444`")
+@case(("chunks",), ("pinned",))
+def qemu_migrates(how):
+    """By chunks that are registered as they are sent, or with all memory registered at first."""
+    place = f"rdma:{own_address()}:{free_port()}"
+    source, target = Machine("source"), Machine("target", "-incoming", "defer")
+    for machine in (source, target):
+        machine.connect()
+        machine.ask("migrate-set-capabilities", capabilities=[
+            {"capability": "rdma-pin-all", "state": how == "pinned"}])
+    target.ask("migrate-incoming", uri=place)
+    source.ask("migrate", uri=place)
+    state = migration_of(source)
+    check(state["status"] == "completed", f"{state}\n{source.process.errors()}"
+          f"{target.process.errors()}")
+    wait_until(lambda: target.ask("query-status")["running"], "the guest does not run")
+    source.quit()
+    target.quit()
 
 
 if __name__ == "__main__":

@@ -5,11 +5,15 @@ import sys
 
 from programs import (DEVICE, LONG, RELIABLE, free_port, main, own_address,
                       pair)  # this first: it finds the harness
+from facts import fails, works
 from harness import PATIENCE, case
 
 
 # --- Without the connection manager: the programs of ibverbs-utils.
 
+@works("ibv_rc_pingpong", "ibverbs-utils", "plain, with events, with checks, with the newer way "
+       "of posting", "`-d diwarp0 -g 0`, `-e`, `-c`, `-N`")
+@works("ibv_srq_pingpong", "ibverbs-utils", "plain, with events", "`-d diwarp0 -g 0`, `-e`")
 @case(("ibv_rc_pingpong",), ("ibv_rc_pingpong", "-e"), ("ibv_rc_pingpong", "-c"),
       ("ibv_rc_pingpong", "-N"), ("ibv_srq_pingpong",), ("ibv_srq_pingpong", "-e"))
 def pingpong(name, *options):
@@ -19,6 +23,8 @@ def pingpong(name, *options):
     pair((name, *common), (name, *common, own_address()), port)
 
 
+@works("ibv_ud_pingpong", "ibverbs-utils", "polled, and with events (`-e`)", "`-d diwarp0 -g 0 "
+       "-s 1000`")
 @case(("polled",), ("events",))
 def ud_pingpong(how):
     address, port = own_address(), free_port()
@@ -35,16 +41,23 @@ def perftest(name, *options, meeting=("-R",), run=(), patience=PATIENCE):
     pair((name, *common), (name, *common, address), port, run=run, patience=patience)
 
 
+@works("ib_send_lat", "perftest", "datagrams, with the connection manager and without it (`-x "
+       "0`); with `--ud reliable`", "`-R -c UD -s 1024 -n 1000`")
 @case(("plain",), ("reliable",))
 def datagram_latency(how):
     perftest("ib_send_lat", "-c", "UD", "-s", 1024, run=RELIABLE if how == "reliable" else ())
 
 
+@works("ib_send_bw", "perftest", "datagrams, with `--ud reliable`", "`-R -c UD -s 1024 -n 5000`")
+@fails("`ib_send_bw -c UD` without `--ud reliable`", "perftest", "a lost message ends it, as on "
+       "any lossy network: it waits for ever")
 @case()
 def datagram_bandwidth():
     perftest("ib_send_bw", "-c", "UD", "-s", 1024, "-n", 5000, run=RELIABLE)
 
 
+@works("ib_send_lat, ib_write_lat, ib_read_lat, ib_send_bw, ib_write_bw, ib_read_bw", "perftest",
+       "all sizes", "`-R -d diwarp0 -F -a -n 100`")
 @case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw",
                              "ib_write_bw", "ib_read_bw")))
 def all_sizes(name):
@@ -53,22 +66,27 @@ def all_sizes(name):
     perftest(name, "-a", patience=LONG)
 
 
+@works("ib_atomic_lat, ib_atomic_bw", "perftest", "all", "`-R -d diwarp0 -F -n 100`")
 @case(("ib_atomic_lat",), ("ib_atomic_bw",))
 def atomics(name):
     perftest(name)
 
 
+@works("ib_send_lat, ib_send_bw", "perftest", "with events", "`-R -e`")
 @case(("ib_send_lat",), ("ib_send_bw",))
 def with_events(name):
     """The bandwidth test sleeps for an event while it waits for memory that its peer is to write."""
     perftest(name, "-e")
 
 
+@works("ib_send_bw, ib_write_bw", "perftest", "four queue pairs, both ways", "`-R -q 4 -b`")
 @case(("ib_send_bw",), ("ib_write_bw",))
 def four_queue_pairs_both_ways(name):
     perftest(name, "-q", 4, "-b")
 
 
+@works("ib_send_lat, ib_write_lat, ib_read_lat, ib_send_bw, ib_write_bw, ib_read_bw", "perftest",
+       "without the connection manager", "`-d diwarp0 -x 0`")
 @case(*((name,) for name in ("ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw",
                              "ib_read_lat", "ib_read_bw")))
 def without_the_connection_manager(name):

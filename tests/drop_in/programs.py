@@ -17,6 +17,26 @@ LONG = 400  # seconds for what takes minutes on a busy machine; CTest gives it m
 LISTENING = "0A"  # of a TCP socket's state in /proc/net/tcp
 
 
+def built(name):
+    """A program of this folder."""
+    return harness.example(name)
+
+
+def installed_files(package):
+    """The programs and libraries of a Debian package, links apart."""
+    done = subprocess.run(["dpkg-query", "-L", package], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skipped(f"{package} is not installed (dev/packages.sh, purpose drop-in)")
+    return [path for path in done.stdout.splitlines() if is_elf(path)]
+
+
+def is_elf(path):
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
 def program(name):
     found = shutil.which(name)
     if not found:
@@ -79,6 +99,12 @@ def is_bound(port):
 def over(name, *options, run=()):
     """A program in the background, over the drop-ins."""
     return Process(name, *run, program(name), *options, file=tool("run"))
+
+
+def need_other_address():
+    """Some programs take no loopback address."""
+    if own_address() == "127.0.0.1":
+        raise Skipped("this host has no other address than loopback's")
 
 
 def pair(server, client, port, ready=is_listening, run=(), patience=PATIENCE):
