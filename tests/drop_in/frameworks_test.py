@@ -7,8 +7,9 @@ import socket
 import sys
 import time
 
-from programs import (LONG, RELIABLE, free_port, is_listening, main, need_other_address, over,
-                      own_address, pair, program, run)  # this first: it finds the harness
+from programs import (LONG, RELIABLE, compiled, free_port, installed_files, is_listening, main,
+                      need_other_address, over, own_address, pair, program,
+                      run)  # this first: it finds the harness
 from facts import fails, works
 import harness
 from harness import PATIENCE, case, check, wait_until
@@ -96,6 +97,19 @@ def fio(verb):
     pair(("fio", "--name=server", "--rw=read", *common),
          ("fio", "--name=client", "--rw=write", f"--hostname={own_address()}", f"--verb={verb}",
           *common), port, patience=LONG)
+
+
+# --- librpma.
+
+@works("librpma", "librpma0", "Writes, Reads, flushes for visibility",
+       "`tests/drop_in/rpma_traffic.c`")
+@case()
+def librpma_writes_and_reads():
+    installed_files("librpma-dev")
+    need_other_address()
+    made = compiled("rpma_traffic", "cc", "-lrpma", "-libverbs")
+    address, port = own_address(), free_port()
+    pair((made, "server", address, port), (made, "client", address, port), port)
 
 
 # --- QEMU.

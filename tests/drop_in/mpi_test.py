@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 
-from programs import LONG, main, need_other_address, program  # this first: it finds the harness
+from programs import (LONG, compiled, main, need_other_address,
+                      program)  # this first: it finds the harness
 from facts import fails, works
 import harness
 from harness import PATIENCE, Process, check, case, tool, wait_until
@@ -37,13 +38,7 @@ def start(ranks, *command, options=(), run=()):
 
 
 def checks():
-    """The program mpi_checks, made with what Open MPI brings for that."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mpi_checks.c")
-    made = harness.path("mpi_checks")
-    done = subprocess.run([program("mpicc"), "-O1", "-o", made, source], capture_output=True,
-                          text=True, timeout=PATIENCE)
-    check(done.returncode == 0, done.stderr)
-    return made
+    return compiled("mpi_checks", "mpicc")
 
 
 def counted(told, name):

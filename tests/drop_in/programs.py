@@ -22,6 +22,16 @@ def built(name):
     return harness.example(name)
 
 
+def compiled(name, compiler, *options):
+    """A program of this folder that needs what only some hosts have."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".c")
+    made = harness.path(name)
+    done = subprocess.run([program(compiler), "-O1", "-o", made, source, *options],
+                          capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == 0, done.stderr)
+    return made
+
+
 def installed_files(package):
     """The programs and libraries of a Debian package, links apart."""
     done = subprocess.run(["dpkg-query", "-L", package], capture_output=True, text=True)
