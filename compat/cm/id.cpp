@@ -28,6 +28,10 @@ void write_gid(const Address& address, ibv_gid& gid) {
   std::copy(bytes.begin(), bytes.end(), gid.raw);
 }
 
+/// Stands for a port where an address is resolved without one, as librpma does to find a device:
+/// the library asks for one. Nothing is sent to it.
+constexpr uint16_t kNoPort = 1;
+
 /// "All addresses" as a destination is this host, as in the kernel.
 Address reachable(const Address& address) {
   return address.is_any() ? Address::loopback(address.family(), address.port()) : address;
@@ -184,7 +188,7 @@ void Id::resolve_addr(const sockaddr* source, const sockaddr* destination) {
   try {
     diwarp::CmId& made = make_engine_id(device);
     if (chooses_source_to(peer)) made.bind(asked_);
-    made.resolve_addr(peer);
+    made.resolve_addr(peer.port() != 0 ? peer : peer.with_port(kNoPort));
     if (!bound_ || local_.is_any()) set_source(made.local_address());
     bound_ = true;
   } catch (...) {
@@ -216,6 +220,7 @@ std::vector<std::byte> Id::private_data_of(const rdma_conn_param* parameters) co
 
 void Id::connect(const rdma_conn_param* parameters) {
   if (datagram_) return datagram_->connect(parameters);
+  refuse_if(rdma_get_dst_port(this) == 0, EINVAL);
   diwarp::QueuePair& taker = queue_pair_for(parameters);
   const Depths depths = depths_of(parameters, {});
   const std::vector<std::byte> data = private_data_of(parameters);

@@ -130,7 +130,9 @@ int main(int, char** argv) {
   connect(writer, target, gid);
   connect(target, writer, gid);
   write_wrongly(writer, region);
-  std::printf("%s\n", ibv_event_type_str(event_of(context, writer)));
+  const ibv_event_type told = event_of(context, writer);
+  need(told == IBV_EVENT_QP_FATAL, "another event");
+  std::printf("%s\n", ibv_event_type_str(told));
   need(ibv_destroy_qp(writer) == 0 && ibv_destroy_qp(target) == 0, "a queue pair stays");
   need_no_event(context);
   need(ibv_dereg_mr(region) == 0 && ibv_destroy_cq(completions) == 0, "a queue or region stays");

@@ -94,9 +94,9 @@ def fio(verb):
     port = free_port()
     common = ("--ioengine=rdma", f"--port={port}", "--bs=64k", "--size=64m", "--iodepth=8",
               "--minimal")
-    pair(("fio", "--name=server", "--rw=read", *common),
-         ("fio", "--name=client", "--rw=write", f"--hostname={own_address()}", f"--verb={verb}",
-          *common), port, patience=LONG)
+    pair(("fio", "--name=server", *common, "--rw=read"),
+         ("fio", "--name=client", *common, "--rw=write", f"--hostname={own_address()}",
+          f"--verb={verb}"), port, patience=LONG)
 
 
 # --- librpma.
