@@ -5,6 +5,7 @@ versions of the packages that are installed: compatibility.py --table >docs/comp
 --check says where the committed one differs, versions apart."""
 import argparse
 import difflib
+import functools
 import os
 import re
 import subprocess
@@ -32,6 +33,7 @@ What does not work:
 """
 
 
+@functools.lru_cache(None)
 def version_of(package):
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True,
                           text=True)

@@ -62,8 +62,6 @@ def qperf(*tests):
     run_qperf("--use_cm", 1, *tests)
 
 
-@works("qperf", "qperf", "without the connection manager within a host: rc_lat, atomics, whose "
-       "values are verified", "`qperf IP ver_rc_fetch_add`")
 @case(("rc_lat", "rc_fetch_add_mr"), ("ver_rc_compare_swap", "ver_rc_fetch_add"))
 def qperf_without_the_connection_manager(*tests):
     run_qperf(*tests)
@@ -101,8 +99,6 @@ def fio(verb):
 
 # --- librpma.
 
-@works("librpma", "librpma0", "Writes, Reads, flushes for visibility",
-       "`tests/drop_in/rpma_traffic.c`")
 @case()
 def librpma_writes_and_reads():
     installed_files("librpma-dev")
