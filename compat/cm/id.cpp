@@ -158,9 +158,9 @@ void Id::bind(const Address& local) {
   refuse_if(bound_, EINVAL);
   // As in the kernel, an id on a loopback or wildcard address has no device before it is resolved.
   ibv_device* const device = shared::device_for(local);
-  // The engine takes some milliseconds to begin. Programs tell their peers the port after the bind,
-  // and listen next: the peer must not come before that.
-  shared::engine_device(device);
+  // The device and the threads of connections take some milliseconds to begin. Programs tell their
+  // peers the port after the bind, and listen next: the peer must not come before that.
+  static_cast<void>(diwarp::CmId(shared::engine_device(device), Hub::of_process().channel()));
   reservation_.emplace(local);
   asked_ = local;
   local_ = reservation_->address();

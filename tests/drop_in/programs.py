@@ -2,6 +2,7 @@
 """Programs of the distribution over the drop-ins for libibverbs and librdmacm: what the scripts
 with cases have in common. A program that is not installed is skipped, and says so."""
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -75,9 +76,15 @@ def own_address6():
 
 
 def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
+    """None that the system chooses for others: who listens there next must be the program."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind(("", port))
+                return port
+            except OSError:
+                pass
 
 
 def is_listening(port):
@@ -123,7 +130,11 @@ def pair(server, client, port, ready=is_listening, run=(), patience=PATIENCE):
     wait_until(lambda: first.process.poll() is not None or ready(port),
                f"{server[0]} does not listen on port {port}")
     second = over(*client, run=run)
-    second.end(0, patience)
+    try:
+        second.end(0, patience)
+    except AssertionError as failure:
+        first.kill()
+        raise AssertionError(f"{failure}\nThe other end:\n{first.errors()}") from None
     first.end(0)
     return first.output, second.output
 
