@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +22,9 @@ namespace diwarp::compat {
 namespace {
 
 constexpr size_t kMostRequests = 1024;
+/// Where nobody listens. Programs of the kernel's verbs are used to listeners that begin in
+/// microseconds: perftest listens after it has told its peer to connect.
+constexpr Duration kRetryRefused = std::chrono::milliseconds(300);
 constexpr __be16 kDefaultPkey = 0xffff;
 
 void write_gid(const Address& address, ibv_gid& gid) {
@@ -225,6 +229,7 @@ void Id::connect(const rdma_conn_param* parameters) {
   const Depths depths = depths_of(parameters, {});
   const std::vector<std::byte> data = private_data_of(parameters);
   engine_id().connect(taker, {.private_data = std::span<const std::byte>(data),
+                              .retry_refused = kRetryRefused,
                               .ord = depths.initiator,
                               .ird = depths.responder});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/cm/connecting.h"
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,9 @@
 namespace diwarp::rnic {
 
 namespace {
+
+/// Between two attempts to connect to a peer that refuses.
+constexpr std::chrono::milliseconds kRefusedPause(10);
 
 mpa::MpaProposal proposal_of(const ConnectOptions& options) {
   // guard(connect): condition => false
@@ -48,13 +52,15 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       local_(local),
       peer_(peer),
       timeout_(bounded_timeout(options.timeout)),
+      retry_refused_(std::clamp(options.retry_refused, Duration::zero(), timeout_)),
       timeouts_{options.keep_alive, options.user_timeout},
       proposal_(proposal_of(options)),
       // guard(connect): without options.fallback &&
       may_retry_(options.fallback && options.revision == 2),
       private_data_(options.private_data.begin(), options.private_data.end()),
       readiness_(control.context()),
-      timer_(control.context()) {}
+      timer_(control.context()),
+      refused_timer_(control.context()) {}
 
 void Connecting::begin(Done done) {
   arm(std::move(done));
@@ -71,6 +77,7 @@ void Connecting::begin_on(std::unique_ptr<llp::Stream> stream, Done done) {
 void Connecting::cancel() {
   done_ = {};
   timer_.cancel();
+  refused_timer_.cancel();
   hang_up();
 }
 
@@ -88,6 +95,7 @@ void Connecting::use(std::unique_ptr<llp::Stream> stream) {
 
 void Connecting::arm(Done done) {
   done_ = std::move(done);
+  refused_until_ = std::chrono::steady_clock::now() + retry_refused_;
   timer_.expires_after(timeout_);  // guard(rows:reply-timeout): timeout_ => std::chrono::hours(1)
   timer_.async_wait(
       [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
@@ -137,6 +145,7 @@ void Connecting::on_progress(const AsioError& error) {
 
 void Connecting::on_connected(llp::ConnectResult result) {
   if (result.error == std::errc::connection_reset) return lose();
+  if (result.error == std::errc::connection_refused && retry_refused()) return;
   if (result.error)
     return fail(result.error,
                 "No connection to " + peer_.to_string() +
@@ -277,6 +286,19 @@ bool Connecting::retry() {
   if (local_.port() != 0 && stream_) stream_->abort();  // guard(connect)
   hang_up();
   open();
+  return true;
+}
+
+/// Nobody listens there yet. False once that has lasted too long.
+bool Connecting::retry_refused() {
+  if (std::chrono::steady_clock::now() >= refused_until_) return false;
+  ++attempt_;
+  hang_up();
+  refused_timer_.expires_after(kRefusedPause);
+  refused_timer_.async_wait(
+      [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
+        if (!error && self->done_ && attempt == self->attempt_) self->open();
+      });
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -70,6 +71,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   void accept(const mpa::ParsedStartup& reply, const mpa::NegotiatedParameters& parameters);
   void end_with_terminate(mpa::NegotiationFault fault, const mpa::NegotiatedParameters& parameters);
   bool retry();
+  bool retry_refused();
   void lose();
   void refuse(const std::string& reason);
   void fail(std::error_code error, const std::string& message);
@@ -79,6 +81,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   const Address local_;
   const Address peer_;
   const Duration timeout_;
+  const Duration retry_refused_;
   const PeerTimeoutChoice timeouts_;  // of the connection that comes of it
   mpa::MpaProposal proposal_;
   bool may_retry_;
@@ -88,6 +91,8 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   std::unique_ptr<llp::Stream> stream_;
   Readiness readiness_;  // of either
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer refused_timer_;
+  std::chrono::steady_clock::time_point refused_until_;
   Done done_;             // empty once over
   unsigned attempt_ = 0;  // handlers of an earlier one mean nothing
 };

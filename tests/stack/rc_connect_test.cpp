@@ -52,6 +52,43 @@ TEST_CASE("RC connects over IPv4, over IPv6, and to listeners on all addresses",
   CHECK(device.counter("rc_connections") == 1);
 }
 
+namespace {
+
+/// Of the system's choice, and kept from others: a listener that shares addresses may have it.
+UniqueFd bound_socket(Address& address) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  REQUIRE(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+  sockaddr_storage name{};
+  socklen_t length = Address::loopback(AddressFamily::ipv4).to_sockaddr(name);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  REQUIRE(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
+  address = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name));
+  return fd;
+}
+
+}  // namespace
+
+TEST_CASE("RC connects to a peer that listens a moment later, if it may try again") {
+  const Device device = Device::open("127.0.0.1");
+  RcParty server(device);
+  RcParty client(device);
+  Address there;
+  const UniqueFd reserved = bound_socket(there);
+  CHECK(refusal([&] { client.qp.connect(there); }) == std::errc::connection_refused);
+  CHECK(refusal([&] { client.qp.connect(there, {.retry_refused = 50ms}); }) ==
+        std::errc::connection_refused);
+  auto connecting = std::async(std::launch::async, [&] {
+    client.qp.connect(there, {.timeout = kPatience, .retry_refused = kPatience});
+  });
+  std::this_thread::sleep_for(50ms);
+  Listener listener(device, there.port());
+  ConnectionRequest request = *listener.get_request(kPatience);
+  request.accept(server.qp);
+  connecting.get();
+  check_exchange(client, server);
+}
+
 TEST_CASE("RC private data of 0 to 512 bytes, 508 with revision 2, passes both ways") {
   struct Case {
     uint8_t revision;
