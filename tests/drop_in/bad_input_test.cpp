@@ -180,7 +180,7 @@ TEST_CASE("Memory that is not there, or may not be written, is not registered") 
   CHECK(error_of_region(scene, read_only, std::numeric_limits<size_t>::max(), 0) == EFAULT);
   {
     const auto region =
-        own(ibv_reg_mr(scene.domain.get(), read_only, 4096, IBV_ACCESS_REMOTE_READ));
+        own(ibv_reg_mr(scene.domain.get(), read_only, 4096, int{IBV_ACCESS_REMOTE_READ}));
   }
   ::munmap(read_only, 4096);
 }
