@@ -246,9 +246,12 @@ void Exchange::verify_invalidated(const Message& order, const Completion& comple
 
 void Exchange::verify_solicited(const Message& order) {
   const bool solicited = is_solicited(order.op);
-  if (endpoint_.solicited_event(solicited ? options_.timeout : Duration(0)) != solicited) {
-    throw Failure(describe(order) + (solicited ? ": no solicited event" : ": a solicited event"));
-  }
+  if (endpoint_.solicited_event(solicited ? options_.timeout : Duration(0)) == solicited) return;
+  if (solicited) throw Failure(describe(order) + ": no solicited event");
+  // A completion that failed raises one, too: the peer may be gone, right after its message.
+  const auto next = endpoint_.next_received(Duration(0));
+  if (next && !next->success) throw ConnectionEnded(next->status);
+  throw Failure(describe(order) + ": a solicited event");
 }
 
 void Exchange::die_if_told() {
