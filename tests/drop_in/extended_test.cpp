@@ -265,8 +265,16 @@ TEST_CASE("ibv_wr_bind_mw lends memory under a key, and ibv_wr_local_inv takes i
   pair.set_sge(0, 8);
   pair.complete();
   pair.expect(2, IBV_WC_RDMA_WRITE);
-  CHECK(lend(3, [&] { ibv_wr_local_inv(lender, key); }) == IBV_WC_LOCAL_INV);
+  // The Write has gone; a Read behind it tells that it has arrived. Taken back before, the window
+  // would end the connection.
+  pair.start(5);
+  ibv_wr_rdma_read(pair.poster, key, pair.address(2048));
+  pair.set_sge(3072, 8);
+  pair.complete();
+  pair.expect(5, IBV_WC_RDMA_READ);
   CHECK(pair.text(2048, 8) == "windowed");
+  CHECK(pair.text(3072, 8) == "windowed");
+  CHECK(lend(3, [&] { ibv_wr_local_inv(lender, key); }) == IBV_WC_LOCAL_INV);
   pair.start(4);  // a Read, which cannot succeed before the peer has answered
   ibv_wr_rdma_read(pair.poster, key, pair.address(2048));
   pair.set_sge(3072, 8);
