@@ -8,8 +8,15 @@
 #include <cerrno>
 
 #include "compat/common/error.h"
+#include "compat/common/export.h"
 
 namespace diwarp::compat {
+
+namespace shared {
+/// The first process, of this one and those that it was forked from, that has begun something; 0:
+/// none has. libibverbs.so.1 has it for both libraries.
+DIWARP_COMPAT_EXPORT std::atomic<pid_t>& process_of_use();
+}  // namespace shared
 
 /// A member that tells an object whether it lives in a forked child of the process that uses it:
 /// what both have, as descriptors, must not be touched there. A program may make such objects, fork
@@ -19,7 +26,7 @@ class Process {
   Process() : made_by_(::getpid()) {}
   bool is_own() const {
     const pid_t now = ::getpid();
-    const pid_t used_by = used_by_.load();
+    const pid_t used_by = shared::process_of_use().load();
     return made_by_ == now || used_by == now || used_by == 0;
   }
   /// Throws Refusal(ENODEV) in a forked child.
@@ -28,13 +35,10 @@ class Process {
   /// This process has begun something that forked children do not have: a thread of the library's.
   static void begin_use() {
     pid_t nobody = 0;
-    used_by_.compare_exchange_strong(nobody, ::getpid());
+    shared::process_of_use().compare_exchange_strong(nobody, ::getpid());
   }
 
  private:
-  /// The first process, of this one and those that it was forked from, that has begun something.
-  static inline std::atomic<pid_t> used_by_{0};
-
   const pid_t made_by_;
 };
 
