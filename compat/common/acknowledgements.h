@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "compat/common/process.h"
+
 namespace diwarp::compat {
 
 /// The events of an object that the program has fetched, and those that it has acknowledged: the
@@ -20,13 +22,16 @@ class Acknowledgements {
     acknowledged_ += events;
     changed_.notify_all();
   }
-  /// Waits for the program: until it has acknowledged all that it has fetched by now.
+  /// Waits for the program: until it has acknowledged all that it has fetched by now. Does not wait
+  /// in a forked child: its parent has the events.
   void wait_for_all() {
+    if (!process_.is_own()) return;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this, all = fetched_] { return acknowledged_ >= all; });
   }
 
  private:
+  const Process process_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   uint64_t fetched_ = 0;

@@ -47,10 +47,11 @@ class FetchQueue {
     }
   }
 
-  /// Takes out the events for which `about` is true.
+  /// Takes out the events for which `about` is true. A forked child has none.
   template <class About>
   std::deque<Event> purge(About about) {
     std::deque<Event> taken;
+    if (!process_.is_own()) return taken;
     const std::lock_guard lock(mutex_);
     std::deque<Event> kept;
     for (Event& event : events_) (about(event) ? taken : kept).push_back(std::move(event));
@@ -60,8 +61,9 @@ class FetchQueue {
   }
 
   /// Ends the waits of other threads, which may still be in take() afterwards. Returns what is
-  /// left.
+  /// left; in a forked child nothing is done.
   std::deque<Event> close() {
+    if (!process_.is_own()) return {};
     const std::lock_guard lock(mutex_);
     closed_ = true;
     tokens_.put(waiting_);

@@ -75,6 +75,7 @@ void Engine::add_queue_pair(uint32_t number, EventTarget& target) {
 }
 
 void Engine::remove_queue_pair(uint32_t number) {
+  if (!of_this_process()) return;
   const std::lock_guard lock(mutex_);
   queue_pairs_.erase(number);
 }
@@ -86,6 +87,7 @@ uint64_t Engine::add_object(EventTarget& target) {
 }
 
 void Engine::remove_object(uint64_t number) {
+  if (!of_this_process()) return;
   const std::lock_guard lock(mutex_);
   objects_.erase(number);
 }

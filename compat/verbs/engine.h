@@ -45,7 +45,8 @@ class Engine {
   LongWaits& long_waits() { return long_waits_; }
   MeetingNumbers& meeting_numbers() { return meeting_numbers_; }
 
-  /// Names an object in events: queue pairs by their numbers, others by a number from here.
+  /// Names an object in events: queue pairs by their numbers, others by a number from here. The
+  /// removal does nothing in a forked child: the event thread may have had the lock at the fork.
   void add_queue_pair(uint32_t number, EventTarget& target);
   void remove_queue_pair(uint32_t number);
   uint64_t add_object(EventTarget& target);

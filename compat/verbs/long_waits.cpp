@@ -24,6 +24,7 @@ void LongWaits::add(WaitingChannel& channel) {
 }
 
 void LongWaits::remove(WaitingChannel& channel) {
+  if (!process_.is_own()) return;
   const std::lock_guard lock(mutex_);
   channels_.erase(&channel);
 }

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "compat/common/process.h"
+
 namespace diwarp::compat {
 
 /// A channel whose threads wait for events, as LongWaits looks at it.
@@ -59,7 +61,7 @@ class LongWaits {
   LongWaits& operator=(const LongWaits&) = delete;
 
   void add(WaitingChannel& channel);
-  /// on_news() is not called after that.
+  /// on_news() is not called after that, nor at all in a forked child, where nothing is done.
   void remove(WaitingChannel& channel);
   /// Before a thread waits.
   void watch();
@@ -78,6 +80,7 @@ class LongWaits {
   bool look_at(WaitingChannel& channel, Known& known, uint64_t received);
   bool anybody_waits() const;
 
+  const Process process_;
   const diwarp::Device& device_;
   std::atomic<bool> watching_{false};  // the thread looks by itself
   std::mutex mutex_;                   // guards what follows

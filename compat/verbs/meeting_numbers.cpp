@@ -29,6 +29,7 @@ uint32_t MeetingNumbers::take() {
 }
 
 void MeetingNumbers::give_back(uint32_t number) {
+  if (!process_.is_own()) return;
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(ports_.begin(), ports_.end(), [number](const auto& port) {
     return port->number() == port_of(number);

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <vector>
 
+#include "compat/common/process.h"
+
 namespace diwarp::compat {
 
 /// The indices, 1 to 255, of the queue pairs that meet their peers at one port. One that was given
@@ -36,6 +38,7 @@ class MeetingNumbers {
 
   /// Throws diwarp::Error where no further port can be had.
   uint32_t take();
+  /// Does nothing in a forked child.
   void give_back(uint32_t number);
 
   static uint16_t port_of(uint32_t number) { return static_cast<uint16_t>(number); }
@@ -49,6 +52,7 @@ class MeetingNumbers {
     MeetingIndices indices;
   };
 
+  const Process process_;
   const diwarp::Device& device_;
   std::mutex mutex_;  // guards ports_
   std::vector<std::unique_ptr<Port>> ports_;

@@ -109,7 +109,7 @@ DIWARP_COMPAT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
     Qp* const given = &qp_of(qp);
     LiveObjects<Qp>::take(given);
     const std::unique_ptr<Qp> ended(given);
-    ended->finish_sends();
+    if (ended->domain().engine().of_this_process()) ended->finish_sends();
   });
 }
 
