@@ -33,6 +33,21 @@ void scatter(std::span<const Sge> sges, uint64_t offset, ConstBytes bytes) {
   assert(bytes.empty());
 }
 
+void gather(std::span<const Sge> sges, uint64_t offset, Bytes out) {
+  for (const Sge& sge : sges) {
+    if (out.empty()) return;
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const size_t count = std::min<size_t>(sge.length - offset, out.size());
+    std::memcpy(out.data(), start_of(sge) + offset, count);
+    out = out.subspan(count);
+    offset = 0;
+  }
+  assert(out.empty());
+}
+
 size_t pieces_of(std::span<const Sge> sges, uint64_t offset, uint64_t length,
                  std::span<Bytes> out) {
   size_t pieces = 0;

@@ -17,6 +17,10 @@ uint64_t total_length(std::span<const Sge> sges);
 /// room for offset + bytes.size().
 void scatter(std::span<const Sge> sges, uint64_t offset, ConstBytes bytes);
 
+/// Copies bytes out of the list, starting `offset` bytes from its beginning, until `out` is full.
+/// The list must have offset + out.size() bytes.
+void gather(std::span<const Sge> sges, uint64_t offset, Bytes out);
+
 /// Writes the pieces of memory that hold `length` bytes from `offset` on, none of them empty, to
 /// the front of `out`, which has room for as many as the list has entries. Returns their number.
 size_t pieces_of(std::span<const Sge> sges, uint64_t offset, uint64_t length, std::span<Bytes> out);

@@ -24,6 +24,11 @@ struct StreamOptions {
   /// Largest FPDU to send, in bytes, 128 to 65,536; 0: as one TCP segment carries. Larger ones
   /// cost less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;
+  /// Sends and Writes are copied before their CRC is computed, as Read responses are, so that
+  /// their memory may change before they complete: any byte is then sent as it was at some moment.
+  /// Else the peer finds a wrong CRC, and ends the connection. For programs that were written for
+  /// adapters, such as those that move memory while it is in use.
+  bool copy_payload = false;
   /// A connection on which nothing is outstanding ends when nothing came from the peer's TCP for so
   /// long, though it was probed (RFC 9293 section 3.8.4): 5 s to 18 h; zero: it is never probed. In
   /// whole seconds, and never later. An application that does not read ends nothing.

@@ -107,12 +107,13 @@ void RcQueuePair::attach(NegotiatedConnection& connection) {
   closing_.start();
   terminate_.reset();
   parameters_ = connection.parameters;
-  stream_.allow_zero_copy(parameters_.send_markers);
+  const bool copies = options_.copy_payload && parameters_.crc;
+  stream_.allow_zero_copy(parameters_.send_markers || copies);
   peer_watch_.start(stream_->peer_probe(),
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(parameters_.ord);
   responder_.start(parameters_.ird);
-  transmit_.start(parameters_, connection.initiator, options_.max_fpdu);
+  transmit_.start(parameters_, connection.initiator, options_);
   if (connection.initiator && parameters_.ready == ReadyToReceive::read) requester_.begin_ready();
   receive_.start(parameters_, connection.initiator, connection.leftover);
 }

@@ -43,10 +43,10 @@ void RcStream::attach(std::unique_ptr<llp::Stream> stream) {
   if (stream_->descriptor() < 0) stream_->on_ready([engine = &engine] { engine->wake(); });
 }
 
-void RcStream::allow_zero_copy(bool markers) {
+void RcStream::allow_zero_copy(bool copied) {
   Engine& engine = device_.engine();
   const size_t from = engine.options().zerocopy_from;
-  zero_copy_ = from != 0 && !markers && stream_->allow_zero_copy(from, engine.counters());
+  zero_copy_ = from != 0 && !copied && stream_->allow_zero_copy(from, engine.counters());
   if (from == 0 || zero_copy_) return;
   engine.counters().add(Counter::rc_zerocopy_refused);
   tell("what is sent is copied");

@@ -26,9 +26,9 @@ class RcStream {
   /// In service with this one, whose descriptor is watched from now on. Where that throws there is
   /// none.
   void attach(std::unique_ptr<llp::Stream> stream);
-  /// Lets the stream send without copying where the device asks for it. FPDUs with markers are
-  /// copied whatever the stream can.
-  void allow_zero_copy(bool markers);
+  /// Lets the stream send without copying where the device asks for it. What is `copied` before,
+  /// as for markers, is not sent so, whatever the stream can.
+  void allow_zero_copy(bool copied);
   /// Ends the stream, in order or with a reset. Where there are final bytes, these go out before it
   /// ends in order; the wait for the end of the peer's side is then the control path's. From then
   /// on there is none.

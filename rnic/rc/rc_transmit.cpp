@@ -41,8 +41,9 @@ bool may_zero_copy(const RcMessages& messages) {
 }  // namespace
 
 void RcTransmit::start(const mpa::NegotiatedParameters& parameters, bool initiator,
-                       uint32_t max_fpdu) {
-  encoder_.start(parameters, max_fpdu);
+                       const StreamOptions& options) {
+  encoder_.start(parameters, options.max_fpdu);
+  copy_payload_ = options.copy_payload;
   forget();
   messages_.start(parameters.ready, initiator);
 }
@@ -184,15 +185,25 @@ RcFramed RcTransmit::frame_next(RcBurst& burst) {
   return RcFramed::fpdu;
 }
 
+/// Whether the payload is of memory that may change before it is sent.
+bool RcTransmit::needs_copy(const RcFpdu& fpdu, const RcMessage& message) const {
+  if (!encoder_.crc() || fpdu.segment.length == 0) return false;
+  if (message.origin == Origin::response) return true;
+  const SendEntry* const entry = message.entry;
+  // Inline data are a copy already.
+  return copy_payload_ && entry != nullptr && !has(entry->flags, SendFlags::inline_data);
+}
+
 /// Copies what is sent of memory that may change.
 RcFramed RcTransmit::stage(RcFpdu& fpdu, const RcMessage& message, const Context& context) {
   fpdu.staged = nullptr;
   // Also before what is not copied: the memory may be gone.
   if (fpdus_.empty()) copies_.clear_staged();
   // guard(response-copied): condition => true
-  if (message.origin != Origin::response || !encoder_.crc() || fpdu.segment.length == 0)
-    return RcFramed::fpdu;
-  return copies_.stage(fpdu, message.source, context.burst_bytes, context.counters);
+  if (!needs_copy(fpdu, message)) return RcFramed::fpdu;
+  const bool response = message.origin == Origin::response;
+  const std::span<const Sge> source = response ? std::span(&message.source, 1) : message.sges;
+  return copies_.stage(fpdu, source, context.burst_bytes, context.counters);
 }
 
 /// Books what the stream took. Returns how many FPDUs are done.

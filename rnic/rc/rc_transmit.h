@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "diwarp/stream_options.h"
 #include "mpa/negotiated_parameters.h"
 #include "rnic/engine/transmit_source.h"
 #include "rnic/rc/burst_ring.h"
@@ -35,8 +36,8 @@ class RcBurst;
 
 /// The sending half of an RC queue pair: gives FPDUs to the stream, a burst at a time. RcMessages
 /// has the messages, FpduEncoder cuts and encodes them, RcFpduQueue keeps what is framed. Payload
-/// stays where the application has it until the stream takes it, or, where that sends without
-/// copying, until it has released it.
+/// stays where the application has it (but for TransmitCopies) until the stream takes it, or, where
+/// that sends without copying, until it has released it.
 class RcTransmit {
  public:
   using Context = RcTransmitContext;
@@ -57,7 +58,8 @@ class RcTransmit {
   };
 
   /// For a new stream. Only the initiator of a connection may send at once.
-  void start(const mpa::NegotiatedParameters& parameters, bool initiator, uint32_t max_fpdu);
+  void start(const mpa::NegotiatedParameters& parameters, bool initiator,
+             const StreamOptions& options);
   /// The stream is gone: nothing is kept of what was to be sent on it.
   void forget();
 
@@ -95,6 +97,7 @@ class RcTransmit {
   bool gather(RcBurst& burst) const;
   bool frame(RcBurst& burst, Result& result);
   RcFramed frame_next(RcBurst& burst);
+  bool needs_copy(const RcFpdu& fpdu, const RcMessage& message) const;
   RcFramed stage(RcFpdu& fpdu, const RcMessage& message, const Context& context);
   llp::IoResult give(const Context& context, const RcBurst& burst);
   size_t advance(const Context& context, size_t bytes);
@@ -105,6 +108,7 @@ class RcTransmit {
   RcMessages messages_;
   RcFpduQueue fpdus_;  // with markers one at a time, whose bytes are among the copies
   FpduEncoder encoder_;
+  bool copy_payload_ = false;  // of Sends and Writes, too
   TransmitCopies copies_;
   ZeroCopyTracker zero_copy_;
 };

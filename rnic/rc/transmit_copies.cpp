@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ddp/scatter.h"
+
 namespace diwarp::rnic {
 
 bool TransmitCopies::reserve(Scratch& copies, size_t bytes, Counters& counters) {
@@ -13,7 +15,7 @@ bool TransmitCopies::reserve(Scratch& copies, size_t bytes, Counters& counters) 
   return false;
 }
 
-RcFramed TransmitCopies::stage(RcFpdu& fpdu, const Sge& source, size_t burst_bytes,
+RcFramed TransmitCopies::stage(RcFpdu& fpdu, std::span<const Sge> source, size_t burst_bytes,
                                Counters& counters) {
   // A burst, and the FPDU that reaches beyond it.
   const size_t wanted = std::min(burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
@@ -22,8 +24,7 @@ RcFramed TransmitCopies::stage(RcFpdu& fpdu, const Sge& source, size_t burst_byt
     return RcFramed::no_memory;
   const Bytes room = staging_.bytes().subspan(staged_);
   if (length > room.size()) return RcFramed::no_room;
-  const auto* bytes = static_cast<const std::byte*>(source.address) + fpdu.segment.offset;
-  std::copy_n(bytes, length, room.begin());
+  ddp::gather(source, fpdu.segment.offset, room.first(length));
   fpdu.staged = room.data();
   staged_ += length;
   return RcFramed::fpdu;

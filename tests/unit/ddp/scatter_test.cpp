@@ -94,6 +94,22 @@ TEST_CASE("bytes are scattered over the elements they reach and nowhere else") {
   }
 }
 
+TEST_CASE("bytes are gathered from the elements that hold them") {
+  for (uint64_t offset = 0; offset <= 30; ++offset) {
+    for (size_t count = 0; offset + count <= 30; ++count) {
+      List list({0, 10, 0, 1, 12, 7, 0});
+      list.count_up();
+      std::vector<std::byte> bytes(count);
+      gather(list.sges, offset, bytes);
+      const auto all = list.gathered();
+      const bool same = std::equal(bytes.begin(), bytes.end(), all.begin() + offset);
+      if (!same) FAIL(offset << " " << count);
+    }
+  }
+}
+
+TEST_CASE("nothing is gathered from an empty list") { gather({}, 0, {}); }
+
 TEST_CASE("nothing is scattered over an empty list") { scatter({}, 0, {}); }
 
 TEST_CASE("a cursor hands out the bytes of a list in pieces of any size") {

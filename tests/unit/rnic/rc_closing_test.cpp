@@ -49,7 +49,7 @@ struct Fixture : Memory {
   explicit Fixture(bool initiator = true, ReadyToReceive ready = ReadyToReceive::none) {
     requester.start(2);
     responder.start(2);
-    transmit.start({.ready = ready}, initiator, 0);
+    transmit.start({.ready = ready}, initiator, {});
   }
 
   void post(WrOpcode opcode = WrOpcode::send) {

@@ -35,7 +35,7 @@ struct Fixture : Memory {
     stream.attach_none();
     requester.start(2);
     responder.start(2);
-    transmit.start({}, true, 0);
+    transmit.start({}, true, {});
     receive.start({}, true, {});
   }
   ~Fixture() {

@@ -95,10 +95,10 @@ std::vector<Framed> deframe(const Octets& stream) {
 
 struct Fixture : Memory {
   explicit Fixture(const mpa::NegotiatedParameters& parameters = {}, bool initiator = true,
-                   uint32_t max_fpdu = 0) {
+                   const StreamOptions& options = {}) {
     requester.start(2);
     responder.start(4);
-    transmit.start(parameters, initiator, max_fpdu);
+    transmit.start(parameters, initiator, options);
     std::ranges::generate(text, [n = 0]() mutable { return static_cast<char>('a' + n++ % 26); });
     std::copy_n(bytes_of(text).begin(), text.size(), canvas.at(0));
   }
@@ -135,7 +135,7 @@ struct Fixture : Memory {
 };
 
 /// FPDUs of at most so many bytes carry 128 bytes of ULPDU, which is the least (RFC 5044).
-constexpr uint32_t kSmall = 1;
+constexpr StreamOptions kSmall{.max_fpdu = 1};
 constexpr size_t kUntaggedPayload = 128 - 18;
 constexpr size_t kTaggedPayload = 128 - 14;
 
@@ -409,6 +409,24 @@ TEST_CASE(
   REQUIRE(all.size() == 1);
   CHECK(all[0].crc);
   CHECK(all[0].payload == f.text.substr(0, 100));
+}
+
+TEST_CASE("rc transmit: where payload is copied memory may change while it is sent") {
+  Fixture f({}, true, {.max_fpdu = 1, .copy_payload = true});
+  f.stream.room = 40;
+  f.post({.sges = {f.sge(f.region, 5, 30), f.sge(f.region, 50, 200)}});
+  f.run();
+  f.canvas.wipe();
+  f.stream.room = 1000;
+  f.run();
+  const auto all = deframe(f.stream.bytes);
+  REQUIRE(all.size() == 3);
+  std::string payload;
+  for (const Framed& one : all) {
+    CHECK(one.crc);
+    payload += one.payload;
+  }
+  CHECK(payload == f.text.substr(5, 30) + f.text.substr(50, 200));
 }
 
 TEST_CASE("rc transmit: memory that a peer reads, and that has gone, ends the connection") {

@@ -21,7 +21,7 @@ struct Fixture {
   RcFramed stage(RcFpdu& fpdu, size_t offset, size_t length, size_t burst_bytes = 1000) {
     fpdu.segment = {.offset = offset, .length = static_cast<uint32_t>(length)};
     const Sge sge{source.data(), static_cast<uint32_t>(source.size()), 0};
-    return copies.stage(fpdu, sge, burst_bytes, counters);
+    return copies.stage(fpdu, {&sge, 1}, burst_bytes, counters);
   }
   /// Stages FPDUs of `length` until there is no room for one more. Returns how many bytes they had.
   size_t staged_at_most(size_t length, size_t burst_bytes) {
