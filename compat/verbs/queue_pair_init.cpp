@@ -13,10 +13,13 @@
 namespace diwarp::compat {
 namespace {
 
+/// Programs may change memory before a Write of it completes, as adapters let them: QEMU moves the
+/// memory of a guest that runs.
 StreamOptions stream_options() {
   const Duration wait = settings().receive_wait;
-  if (wait == Duration::zero()) return {.receive_not_ready = ReceiveNotReady::terminate};
-  return {.receive_not_ready = ReceiveNotReady::hold, .receive_wait = wait};
+  if (wait == Duration::zero())
+    return {.receive_not_ready = ReceiveNotReady::terminate, .copy_payload = true};
+  return {.receive_not_ready = ReceiveNotReady::hold, .receive_wait = wait, .copy_payload = true};
 }
 
 void check_type(ibv_qp_type type) {
