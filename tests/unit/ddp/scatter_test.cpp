@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/scatter.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/random.h"
 #include "support/bytes.h"
@@ -102,7 +104,7 @@ TEST_CASE("bytes are gathered from the elements that hold them") {
       std::vector<std::byte> bytes(count);
       gather(list.sges, offset, bytes);
       const auto all = list.gathered();
-      const bool same = std::equal(bytes.begin(), bytes.end(), all.begin() + offset);
+      const bool same = std::ranges::equal(bytes, std::span(all).subspan(offset, count));
       if (!same) FAIL(offset << " " << count);
     }
   }
