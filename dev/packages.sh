@@ -28,8 +28,8 @@ packages_for() {
       # tests/drop_in: the programs that run over the drop-ins. Those that are missing are skipped.
       drop-in)
         printf '%s\n' rdmacm-utils ibverbs-utils perftest libfabric-bin libfabric1 qperf fio ucx-utils libucx0 \
-          tgt libiscsi-bin python3-pyverbs openmpi-bin libopenmpi-dev netpipe-openmpi hpcc librpma0 librpma-dev \
-          libdapl2 dapl2-utils qemu-system-x86 seabios
+          tgt python3-pyverbs openmpi-bin libopenmpi-dev netpipe-openmpi hpcc librpma0 librpma-dev \
+          libdapl2 qemu-system-x86 seabios
         ;;
       # Clang with the sanitizers' libraries and libFuzzer, and what shows coverage.
       clang) printf '%s\n' clang-14 clang libclang-rt-14-dev llvm-14 ;;

@@ -2,8 +2,6 @@
 // The functions of librdmacm about channels and events.
 #include "compat/cm/event_calls.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -45,11 +43,6 @@ std::unique_ptr<Id> request_id(PendingCmEvent& pending, const rdma_cm_event& eve
   return std::make_unique<Id>(*pending.about, std::move(*pending.request), pending.device, event);
 }
 
-/// A program that never waits here handles one event after the other by itself.
-bool may_wait(const EventChannel& channel) {
-  return (::fcntl(channel.fd, F_GETFL) & O_NONBLOCK) == 0;
-}
-
 void add_request(PendingCmEvent& pending, EventChannel& channel, rdma_cm_event& event) {
   event.listen_id = pending.about;
   std::unique_ptr<Id> made = request_id(pending, event);
@@ -69,7 +62,8 @@ rdma_cm_event* made_ready(PendingCmEvent& pending, EventChannel& channel) {
 }  // namespace
 
 rdma_cm_event* fetch_event(EventChannel& channel) {
-  if (may_wait(channel)) channel.pace.wait();
+  // A program that never waits here handles one event after the other by itself.
+  if (may_wait(channel.fd)) channel.pace.wait();
   for (;;) {
     PendingCmEvent pending = channel.events.take();
     // What the program does not get counts as acknowledged. A request is rejected.

@@ -71,7 +71,7 @@ Id::Id(const Id& listener, UdRequest request, ibv_device* device)
   datagram_->take_request(std::move(request), *listener.datagram_, device);
 }
 
-/// The program may have destroyed a channel that was not its own.
+/// A program may have destroyed a synchronous id's channel, though that is the library's.
 Id::~Id() {
   if (synchronous_) EventChannel::release(its_channel.get());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/common/event_descriptor.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include "compat/common/error.h"
 
 namespace diwarp::compat {
+
+bool may_wait(int descriptor) { return (::fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0; }
 
 EventDescriptor::EventDescriptor() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {
   refuse_by_errno_if(descriptor_ < 0);

@@ -7,6 +7,9 @@
 
 namespace diwarp::compat {
 
+/// Whether reading from a descriptor that a program has waits: it may have set O_NONBLOCK.
+bool may_wait(int descriptor);
+
 /// A descriptor that counts tokens and is handed out: the program may poll it, put it into epoll,
 /// duplicate it and set O_NONBLOCK, which decides whether take() waits. It must not read from it.
 /// The tokens are the parent's in a forked child, where they are neither put nor taken.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "compat/common/boundary.h"
+#include "compat/common/event_descriptor.h"
 #include "compat/common/export.h"
 #include "compat/common/live_objects.h"
 #include "compat/verbs/completion_queue.h"
@@ -75,9 +76,6 @@ Cq* CompletionChannel::take_armed() {
   return nullptr;
 }
 
-/// Whether the program's descriptor lets calls wait.
-bool CompletionChannel::waits() const { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
-
 /// To sleep and be woken costs two changes of thread, the RNIC thread's and this one's. So this
 /// thread serves the device itself for a moment; what comes meanwhile is taken without them.
 Cq* CompletionChannel::drive() {
@@ -113,7 +111,7 @@ Cq& CompletionChannel::take_event() {
   for (;;) {
     if (Cq* const cq = take_raised()) return *cq;
     if (Cq* const cq = take_armed()) return *cq;
-    if (waits())
+    if (may_wait(fd))
       if (Cq* const cq = drive()) return *cq;
     wait();
   }

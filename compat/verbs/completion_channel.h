@@ -45,7 +45,6 @@ class CompletionChannel final : public ibv_comp_channel, public WaitingChannel {
   Cq* take_raised();
   Cq* fetched(uint64_t number);
   Cq* take_armed();
-  bool waits() const;
   Cq* drive();
   void wait();
   void put_token();

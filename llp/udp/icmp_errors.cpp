@@ -131,8 +131,8 @@ size_t IcmpErrors::collect() {
     const std::optional<sock_extended_err> error = error_in(extended_error_in(entry));
     if (!error || !is_of_icmp(*error)) continue;
     ++count;
-    const auto report = icmp_report_in(entry, ConstBytes(quoted).first(static_cast<size_t>(bytes)));
-    if (report && callback_) callback_(*report);
+    const auto told = icmp_report_in(entry, ConstBytes(quoted).first(static_cast<size_t>(bytes)));
+    if (told) report(*told);
   }
   return count;
 }

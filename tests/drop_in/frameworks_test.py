@@ -37,7 +37,7 @@ def fi_pingpong(provider, kind):
 
 # --- qperf.
 
-MOST_TRIES = 20
+MOST_TRIES = 3
 
 
 def run_qperf(*options, run=(), status=0):

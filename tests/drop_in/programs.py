@@ -77,14 +77,14 @@ def own_address6():
 
 def free_port():
     """None that the system chooses for others: who listens there next must be the program."""
-    while True:
-        port = random.randrange(20000, 32000)
+    for port in random.sample(range(20000, 32000), 1000):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             try:
                 probe.bind(("", port))
                 return port
             except OSError:
-                pass
+                continue
+    raise AssertionError("1,000 ports are all in use")
 
 
 def is_listening(port):
