@@ -46,9 +46,12 @@ bool dealloc_domain(World& world) {
   require(used || has_regions || code == 0, "a domain could not be deallocated");
   if (!succeeded(code)) return false;
   // They are sorted out while all of them are there: one that is gone is not looked at.
-  const auto left = std::ranges::partition(world.regions, std::not_fn(of_domain));
-  for (ibv_mr* region : left) require(ibv_dereg_mr(region) == 0, "a region that was left stays");
-  world.regions.erase(left.begin(), left.end());
+  const auto left =
+      std::partition(world.regions.begin(), world.regions.end(), std::not_fn(of_domain));
+  std::for_each(left, world.regions.end(), [](ibv_mr* region) {
+    require(ibv_dereg_mr(region) == 0, "a region that was left stays");
+  });
+  world.regions.erase(left, world.regions.end());
   remove(world.domains, domain);
   require(ibv_dealloc_pd(domain) == EINVAL, "a domain was deallocated twice");
   return true;
