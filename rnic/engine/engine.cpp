@@ -148,14 +148,19 @@ void Engine::wait_for_work(Duration limit) {
 void Engine::take_turn() {
   if (takeover_.application_drives(clock_.now())) return takeover_.park(thread_.stopping());
   if (!baton_.try_take()) return std::this_thread::yield();
+  bool worked = false;
   Time last_work = clock_.now();
   inputs_.look_soon();  // it may be the poller that woke this thread
   for (;;) {
     const Time now = clock_.now();
-    if (do_work(now) != 0) last_work = now;
+    if (do_work(now) != 0) {
+      last_work = now;
+      worked = true;
+    }
     const bool stops = thread_.stopping().load(std::memory_order_relaxed);
     if (baton_.is_wanted() || stops || takeover_.application_drives(now)) return release_baton();
     if (!transmits_.empty() || now - last_work < options_.spin) continue;
+    if (worked) takeover_.served();
     const Duration limit = begin_wait(now);
     baton_.release();
     return wait_.wait(limit, !inbox_.empty() || thread_.stopping().load());

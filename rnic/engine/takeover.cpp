@@ -41,16 +41,15 @@ void Takeover::extend_park(Time now, Time last_drive) {
   const Duration last = park_length_.load();
   const Duration longest = std::max(takeover_, limit_);
   const Duration length = last < longest / 2 ? 2 * last : longest;
-  const bool drives = is_driving(now, last_drive);
+  const bool drives = follows(now, last_drive);
   const Time next = drives ? now + until_extension(length, takeover_) : Time::max();
   if (!extend_park_at_.compare_exchange_strong(due, next) || !drives) return;
   park_length_.store(length);
   park_.end_in(length);
 }
 
-/// A thread that polls without a pause comes back much sooner.
-bool Takeover::is_driving(Time now, Time last_drive) const {
-  return last_drive != Time::min() && now - last_drive < takeover_ / 2;
+bool Takeover::application_drives(Time now) const {
+  return follows(now, last_drive_.load()) && now - driving_since_.load() >= takeover_ / 8;
 }
 
 }  // namespace diwarp::rnic

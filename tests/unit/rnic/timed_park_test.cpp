@@ -59,6 +59,8 @@ class SharedClock final : public Clock {
 struct Parked {
   Parked() {
     engine.poll_step();
+    clock.advance(options.takeover / 6);  // it drives now
+    engine.poll_step();
     engine.wake();  // from where it may wait
     REQUIRE(soon([&] { return engine.poll_step(), seconds_to_end() > 0; }));
   }
