@@ -36,6 +36,10 @@ bool bind_source(int fd, const Address& source) {
 
 bool is_chosen(const Address& source) { return !source.is_any() || source.port() != 0; }
 
+/// TCP connects a socket to itself where nobody listens on the port that it has for its own, which
+/// may be the system's choice (simultaneous open, RFC 9293 section 3.5).
+bool is_own_peer(int fd) { return local_address_of(fd) == peer_address_of(fd); }
+
 /// 0, or an errno; EINPROGRESS while the peer has not answered.
 int begin_connect(int fd, const Address& peer) {
   sockaddr_storage name;
@@ -51,6 +55,7 @@ class PendingTcp final : public PendingConnection {
   ConnectResult finish() override {
     if (error_ == EINPROGRESS) error_ = outcome();
     if (error_ == EINPROGRESS) return {};
+    if (error_ == 0 && is_own_peer(fd_.get())) error_ = ECONNREFUSED;
     if (error_ != 0) return {.error = {error_, std::system_category()}};
     return {.stream = TcpStream::over(std::move(fd_))};
   }

@@ -132,6 +132,14 @@ TEST_CASE("a connection to a port where nobody listens is refused") {
   CHECK(connected(connector, kLoopback, gone).error == std::errc::connection_refused);
 }
 
+TEST_CASE("a connection to its own port, which nobody else serves, is refused") {
+  TcpConnector connector;
+  const Address own = connector.listen(kLoopback, 1)->local_address();  // its port is free again
+  const auto result = connected(connector, own, own);
+  CHECK(result.error == std::errc::connection_refused);
+  CHECK_FALSE(result.stream);
+}
+
 TEST_CASE("a connection from an address of nobody's cannot be begun") {
   TcpConnector connector;
   std::error_code error;
