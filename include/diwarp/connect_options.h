@@ -57,8 +57,9 @@ struct ConnectOptions {
   PrivateData private_data = {};
   /// How long resolving, TCP's handshake and the MPA reply may take together.
   Duration timeout = std::chrono::seconds(10);
-  /// How long, within the timeout, a peer that refuses the connection is tried again and again:
-  /// some programs tell their port a moment before they listen. Not on hardware.
+  /// How long, within the timeout, a peer that refuses the connection, or ends it without a byte,
+  /// is tried again and again: some programs tell their port a moment before they listen, and a
+  /// port that is forwarded takes connections at once. Not on hardware.
   Duration retry_refused = Duration::zero();
   /// Ask for CRCs. They are used if either side asks.
   bool crc = true;

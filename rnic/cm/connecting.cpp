@@ -56,7 +56,8 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       timeouts_{options.keep_alive, options.user_timeout},
       proposal_(proposal_of(options)),
       // guard(connect): without options.fallback &&
-      may_retry_(options.fallback && options.revision == 2),
+      falls_back_(options.fallback && options.revision == 2),
+      may_fall_back_(falls_back_),
       private_data_(options.private_data.begin(), options.private_data.end()),
       readiness_(control.context()),
       timer_(control.context()),
@@ -69,7 +70,8 @@ void Connecting::begin(Done done) {
 
 void Connecting::begin_on(std::unique_ptr<llp::Stream> stream, Done done) {
   arm(std::move(done));
-  may_retry_ = false;  // guard(connect)
+  refused_until_ = {};
+  may_fall_back_ = false;  // guard(connect)
   use(std::move(stream));
   request();
 }
@@ -217,7 +219,7 @@ void Connecting::on_bytes(size_t bytes) {
 void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
   const mpa::NegotiationResult result = mpa::check_reply(reply.frame, proposal_);
   const bool older = reply.frame.revision < proposal_.revision;
-  if (older && retry()) return;  // guard(connect): => static_cast<void>(older);
+  if (older && fall_back()) return;  // guard(connect): => static_cast<void>(older);
   switch (result.fault) {
     case mpa::NegotiationFault::none:
       return accept(reply, result.parameters);
@@ -272,19 +274,24 @@ void Connecting::end_with_terminate(mpa::NegotiationFault fault,
                "peer_to_peer off");
 }
 
+/// Ends this attempt; there will be another one.
+void Connecting::give_attempt_up() {
+  ++attempt_;
+  exchange_.reset();
+  // A port that was named is free for the next attempt only if this one leaves no trace of it.
+  if (local_.port() != 0 && stream_) stream_->abort();  // guard(connect)
+  hang_up();
+}
+
 /// Asks once more, as peers that know revision 1 alone need it. False if that was done already, or
 /// may not be.
-bool Connecting::retry() {
-  if (!std::exchange(may_retry_, false)) return false;
+bool Connecting::fall_back() {
+  if (!std::exchange(may_fall_back_, false)) return false;
   log::tell(LogLevel::info, {.device = control_.device().name()}, [this] {
     return peer_.to_string() + " may know MPA revision 1 alone, and is asked again in that";
   });
   proposal_.revision = 1;
-  ++attempt_;
-  exchange_.reset();
-  // A port that was named is free for the next attempt only if the first one leaves no trace of it.
-  if (local_.port() != 0 && stream_) stream_->abort();  // guard(connect)
-  hang_up();
+  give_attempt_up();
   open();
   return true;
 }
@@ -292,8 +299,9 @@ bool Connecting::retry() {
 /// Nobody listens there yet. False once that has lasted too long.
 bool Connecting::retry_refused() {
   if (std::chrono::steady_clock::now() >= refused_until_) return false;
-  ++attempt_;
-  hang_up();
+  give_attempt_up();
+  may_fall_back_ = falls_back_;
+  if (falls_back_) proposal_.revision = 2;
   refused_timer_.expires_after(kRefusedPause);
   refused_timer_.async_wait(
       [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
@@ -302,8 +310,13 @@ bool Connecting::retry_refused() {
   return true;
 }
 
+/// Before a byte came, the peer may be one for another revision, or a port that is forwarded to one
+/// where nobody listens yet.
 void Connecting::lose() {
-  if (exchange_.requested() && exchange_.received().empty() && retry()) return;  // guard(connect)
+  const bool asked = exchange_.requested();
+  const bool answered = asked && !exchange_.received().empty();
+  if (asked && !answered && fall_back()) return;  // guard(connect)
+  if (!answered && retry_refused()) return;
   fail(make_error_code(Errc::connection_lost),
        peer_.to_string() +
            " closed the connection before it sent an MPA reply: does an iWARP "

@@ -70,7 +70,8 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   void handle_reply(const mpa::ParsedStartup& reply);
   void accept(const mpa::ParsedStartup& reply, const mpa::NegotiatedParameters& parameters);
   void end_with_terminate(mpa::NegotiationFault fault, const mpa::NegotiatedParameters& parameters);
-  bool retry();
+  void give_attempt_up();
+  bool fall_back();
   bool retry_refused();
   void lose();
   void refuse(const std::string& reason);
@@ -84,7 +85,8 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   const Duration retry_refused_;
   const PeerTimeoutChoice timeouts_;  // of the connection that comes of it
   mpa::MpaProposal proposal_;
-  bool may_retry_;
+  const bool falls_back_;
+  bool may_fall_back_;
   const std::vector<std::byte> private_data_;
   StartupExchange exchange_;
   std::unique_ptr<llp::PendingConnection> pending_;  // until there is a stream

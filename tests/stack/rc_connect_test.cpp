@@ -89,6 +89,25 @@ TEST_CASE("RC connects to a peer that listens a moment later, if it may try agai
   check_exchange(client, server);
 }
 
+TEST_CASE("RC tries again where connections are taken and ended until somebody listens") {
+  const Device device = Device::open("127.0.0.1");
+  RcParty server(device);
+  RcParty client(device);
+  RawListener forwarder;
+  const Address there = forwarder.address();
+  auto connecting = std::async(std::launch::async, [&] {
+    client.qp.connect(there, {.timeout = kPatience, .retry_refused = kPatience});
+  });
+  // In revision 2, in revision 1, and once more.
+  for (int i = 0; i < 3; ++i) forwarder.accept().reset();
+  forwarder.close();
+  Listener listener(device, there.port());
+  ConnectionRequest request = *listener.get_request(kPatience);
+  request.accept(server.qp);
+  connecting.get();
+  check_exchange(client, server);
+}
+
 TEST_CASE("RC private data of 0 to 512 bytes, 508 with revision 2, passes both ways") {
   struct Case {
     uint8_t revision;
