@@ -482,6 +482,18 @@ def drop_in_rping():
 
 
 @case
+def drop_in_perftest():
+    """perftest over the drop-ins against perftest on siw, in both roles. Each meets over a TCP
+    connection first, on the same port."""
+    with Guest() as guest:
+        for program in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw",
+                        "ib_read_bw"):
+            both_ways(guest, program, "-R -F -n 100 -s 4096",
+                      serve=("-d siw0 -p {port}", "-d diwarp0 -p {port}"),
+                      connect=(f"-d siw0 -p {{port}} {HOST}", "-d diwarp0 -p {port} 127.0.0.1"))
+
+
+@case
 def check_capture_can_fail():
     """A capture with one byte of one FPDU changed is found out; so is one with a hole."""
     with Guest() as guest:
