@@ -8,11 +8,11 @@ import shutil
 import signal
 import sys
 
-from programs import (DEVICE, built, installed_files, main, over, own_address, program,
-                      run)  # this first: it finds the harness
+from programs import (DEVICE, built, free_port, installed_files, is_listening, main, over,
+                      own_address, program, run)  # this first: it finds the harness
 from facts import fails, works
 import harness
-from harness import case, check, wait_until
+from harness import PATIENCE, Process, case, check, tool, wait_until
 
 
 # --- What programs load.
@@ -148,6 +148,42 @@ def refusals():
     check("not a rate" in run("--ud-rate", "x", "true", status=2).stderr, "no word of the rate")
     check("reliable" in run("--ud", "x", "true", status=2).stderr, "no word of what there is")
     check("NAME=ADDR" in run("--device", "x", "true", status=2).stderr, "no word of the form")
+
+
+# --- What a host may keep from a program.
+
+CONFINED = {
+    "descriptors": ("prlimit", "--nofile=64"),
+    "privileges": ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"),
+    "system_calls": (os.path.join(os.path.dirname(os.path.abspath(__file__)), "confined.py"),)}
+
+
+def confined(how, *command):
+    """A program over the drop-ins, in the background."""
+    return Process(command[0], *how[1:], tool("run"), program(command[0]), *command[1:],
+                   file=program(how[0]))
+
+
+@case(*((kept,) for kept in CONFINED))
+def runs_without(kept):
+    """64 descriptors, no capabilities, and what containers forbid (io_uring among it) will do."""
+    port = free_port()
+    common = ("-a", own_address(), "-p", port, "-V", "-C", 50)
+    server = confined(CONFINED[kept], "rping", "-s", *common)
+    wait_until(lambda: is_listening(port), "rping does not listen")
+    confined(CONFINED[kept], "rping", "-c", *common).end(0)
+    server.end(0)
+
+
+@case()
+def no_descriptors_are_an_error():
+    """Each limit ends rping as it ends programs: by its own words, and not by a signal."""
+    for most in range(4, 40, 3):
+        client = confined(("prlimit", f"--nofile={most}"), "rping", "-c", "-a", own_address(), "-p",
+                          free_port(), "-C", 1)
+        client.process.wait(PATIENCE)
+        check(client.process.returncode > 0, f"{most}: status {client.process.returncode}")
+        check(client.errors() or client.process.stdout.read(), f"{most}: no word")
 
 
 if __name__ == "__main__":
