@@ -530,6 +530,10 @@ void QueuePair::await_peer(const NamedPeer&) {
   device().refuse_unsupported("queue pairs whose peers are named");
 }
 
+void QueuePair::limit_peer_wait(Duration) {
+  device().refuse_unsupported("queue pairs whose peers are named");
+}
+
 std::vector<std::byte> QueuePair::connect_on(int, const ConnectOptions&) {
   device().refuse_unsupported("connect_on()");
 }

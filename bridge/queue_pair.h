@@ -46,6 +46,7 @@ class QueuePair final : public provider::QueuePair,
 
   void modify_to_rtr(const StreamAttributes& stream) override;
   void await_peer(const NamedPeer& peer) override;
+  void limit_peer_wait(Duration timeout) override;
   std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options) override;
   std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options) override;
   std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options,

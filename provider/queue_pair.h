@@ -23,6 +23,7 @@ class RcOperations {
 
   virtual void modify_to_rtr(const StreamAttributes& stream) = 0;
   virtual void await_peer(const NamedPeer& peer) = 0;
+  virtual void limit_peer_wait(Duration timeout) = 0;
   virtual std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options) = 0;
   virtual std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options) = 0;
   virtual std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options,

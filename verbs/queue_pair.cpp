@@ -102,6 +102,10 @@ void QueuePair::modify_to_rtr(const StreamAttributes& stream) {
 
 void QueuePair::await_peer(const NamedPeer& peer) { as_rc(impl_, "await_peer()").await_peer(peer); }
 
+void QueuePair::limit_peer_wait(Duration timeout) {
+  as_rc(impl_, "limit_peer_wait()").limit_peer_wait(timeout);
+}
+
 std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOptions& options) {
   return as_rc(impl_, "connect()").connect(peer, options);
 }

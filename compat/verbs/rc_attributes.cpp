@@ -67,6 +67,7 @@ NamedPeer named_peer(const ibv_qp_attr& attributes, const Device& device) {
   return {.address = peer.with_port(port),
           .number = number,
           .source = source,
+          .timeout = Duration::max(),
           .ord = kMaxDepth,
           .ird = attributes.max_dest_rd_atomic};
 }

@@ -15,8 +15,9 @@ inline bool names_peer(int mask) { return (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 /// Throws Refusal(EINVAL) for attributes that no RC queue pair has, or values that are none.
 void check_rc_attributes(const ibv_qp_attr& attributes, int mask);
 
-/// The peer that attributes for RTR name. Without a GID it is on this host, as LID 0 is every
-/// port's own. Throws Refusal: EINVAL, or ENODATA for a GID index that is not there.
+/// The peer that attributes for RTR name; it may come at any time. Without a GID it is on this
+/// host, as LID 0 is every port's own. Throws Refusal: EINVAL, or ENODATA for a GID index that is
+/// not there.
 NamedPeer named_peer(const ibv_qp_attr& attributes, const Device& device);
 
 /// Copies the attributes of the mask, so that ibv_query_qp() can tell them.

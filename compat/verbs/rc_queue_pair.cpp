@@ -47,7 +47,7 @@ void RcQp::move_to(const ibv_qp_attr& attributes, int mask) {
   if (state == IBV_QPS_RESET) return begin_anew();
   if (state == IBV_QPS_ERR) return fail_for_program();
   if (state == IBV_QPS_RTR) return to_rtr(attributes, mask);
-  if (state == IBV_QPS_RTS) return to_rts();
+  if (state == IBV_QPS_RTS) return to_rts(attributes);
   if (state == IBV_QPS_SQD && now == IBV_QPS_RTS) return queue_pair().modify(QpState::sqd);
   refuse_if(state != IBV_QPS_INIT || (now != IBV_QPS_RESET && now != IBV_QPS_INIT), EINVAL);
   leave_reset();
@@ -70,11 +70,12 @@ void RcQp::to_rtr(const ibv_qp_attr& attributes, int mask) {
   set_step(IBV_QPS_RTR);
 }
 
-void RcQp::to_rts() {
+void RcQp::to_rts(const ibv_qp_attr& attributes) {
   const ibv_qp_state now = current_state();
   if (now == IBV_QPS_RTS) return;
   if (now == IBV_QPS_SQD) return queue_pair().modify(QpState::rts);
   refuse_if(now != IBV_QPS_RTR, EINVAL);
+  if (named_) queue_pair().limit_peer_wait(peer_patience(attributes));
   set_step(IBV_QPS_RTS);
 }
 

@@ -33,7 +33,7 @@ class RcQp final : public Qp {
   void release_kept_back();
   void move_to(const ibv_qp_attr& attributes, int mask);
   void to_rtr(const ibv_qp_attr& attributes, int mask);
-  void to_rts();
+  void to_rts(const ibv_qp_attr& attributes);
   void begin_anew();
   void fail_for_program();
 

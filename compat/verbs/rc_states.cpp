@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "compat/common/error.h"
 
@@ -39,6 +40,13 @@ void check_rc_transition(ibv_qp_state from, ibv_qp_state to, int mask, bool name
       std::find_if(kRcTransitions.begin(), kRcTransitions.end(),
                    [&](const RcTransition& one) { return one.from == from && one.to == to; });
   refuse_if(found == kRcTransitions.end() || !fits(*found, mask), EINVAL);
+}
+
+Duration peer_patience(const ibv_qp_attr& attributes) {
+  constexpr Duration kLeast = std::chrono::seconds(10);
+  if (attributes.timeout == 0) return Duration::max();
+  const Duration once(int64_t{4096} << attributes.timeout);
+  return std::max(kLeast, once * (attributes.retry_cnt + 1));
 }
 
 }  // namespace diwarp::compat

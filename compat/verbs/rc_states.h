@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <diwarp/types.h>
 #include <infiniband/verbs.h>
 
 #include <array>
@@ -45,5 +46,9 @@ inline constexpr std::array kRcTransitions{
 ///
 /// Whether the step can be made is for its caller to say.
 void check_rc_transition(ibv_qp_state from, ibv_qp_state to, int mask, bool named);
+
+/// How long a named peer may take to come from RTS on, by the timeout and the retry count: 10 s at
+/// least, and for ever where the timeout is 0, as with InfiniBand's acknowledgements.
+Duration peer_patience(const ibv_qp_attr& attributes);
 
 }  // namespace diwarp::compat

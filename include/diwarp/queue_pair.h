@@ -119,6 +119,10 @@ class DIWARP_EXPORT QueuePair {
   /// any move to reset or error, end the wait. Throws Error: invalid_state, invalid_argument,
   /// invalid_destination.
   void await_peer(const NamedPeer& peer);
+  /// How long from now that peer may take to come, in place of NamedPeer::timeout. Does nothing
+  /// where it has come, or is not awaited. Throws Error(invalid_argument) where that is not above
+  /// zero.
+  void limit_peer_wait(Duration timeout);
 
   /// RC: connects to a listener and waits until it accepts; the queue pair is then in rts. Returns
   /// the private data of the reply. Throws Error: timed_out, rejected (RejectedError, with the

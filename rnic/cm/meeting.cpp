@@ -14,6 +14,7 @@
 #include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
+#include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
 
@@ -63,8 +64,7 @@ NamedPeer checked(NamedPeer peer) {
     refuse(Errc::invalid_argument,
            "The number of an RC queue pair is from " + std::to_string(kLeastRcNumber) + " to " +
                std::to_string(kMaxRcNumber) + ", not " + std::to_string(peer.number));
-  if (peer.timeout <= Duration::zero())
-    refuse(Errc::invalid_argument, "The time to wait for a peer must be above zero");
+  check_peer_wait(peer.timeout);
   check_depths(peer.ord, peer.ird);
   check_timeouts({peer.keep_alive, peer.user_timeout});
   peer.address = unmapped(peer.address);  // guard(meeting)
@@ -106,6 +106,12 @@ void Meeting::begin() {
   boost::asio::post(control_.context(), [self = shared_from_this()] { self->start(); });
 }
 
+void Meeting::limit(Duration timeout) {
+  boost::asio::post(control_.context(), [self = shared_from_this(), timeout] {
+    if (!self->over_) self->set_deadline(timeout);
+  });
+}
+
 /// What goes on on the control path finds out by itself.
 void Meeting::cancel() noexcept {
   over_ = true;
@@ -123,16 +129,21 @@ Duration Meeting::left() const {
 
 void Meeting::start() {
   if (over_) return;
-  const Duration patience = bounded_timeout(peer_.timeout);
-  deadline_ = SteadyTime::now() + patience;
-  deadline_timer_.expires_after(patience);
-  deadline_timer_.async_wait([self = shared_from_this()](const AsioError& error) {
-    if (!error) self->miss();
-  });
+  set_deadline(peer_.timeout);
   if (connects_)
     try_once();
   else
     control_.meetings().add(number_, weak_from_this());
+}
+
+/// In place of the one before.
+void Meeting::set_deadline(Duration timeout) {
+  const Duration patience = bounded_timeout(timeout);
+  deadline_ = SteadyTime::now() + patience;
+  deadline_timer_.expires_after(patience);
+  deadline_timer_.async_wait([self = shared_from_this()](const AsioError& error) {
+    if (!error && self->left() <= Duration::zero()) self->miss();
+  });
 }
 
 void Meeting::try_once() {

@@ -48,6 +48,7 @@ class Meeting final : public PendingMeeting, public std::enable_shared_from_this
   Meeting(Control& control, uint32_t number, const NamedPeer& peer, MeetingParty& party);
 
   void begin() override;
+  void limit(Duration timeout) override;
   void cancel() noexcept override;
 
   // --- On the control path.
@@ -58,6 +59,7 @@ class Meeting final : public PendingMeeting, public std::enable_shared_from_this
 
  private:
   void start();
+  void set_deadline(Duration timeout);
   void try_once();
   void on_outcome(ConnectOutcome outcome);
   void retry_later();

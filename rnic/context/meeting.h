@@ -3,6 +3,7 @@
 
 #include <system_error>
 
+#include "base/clock.h"
 #include "rnic/context/negotiated_connection.h"
 
 /// How a queue pair gets the connection of a peer that was named to it, and not connected.
@@ -24,6 +25,8 @@ class PendingMeeting {
   virtual ~PendingMeeting() = default;
   /// Any thread, without the baton.
   virtual void begin() = 0;
+  /// It ends so long from now. With the baton.
+  virtual void limit(Duration timeout) = 0;
   /// The party is told nothing any more. With the baton.
   virtual void cancel() noexcept = 0;
 };

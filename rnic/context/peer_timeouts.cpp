@@ -28,4 +28,10 @@ void check_timeouts(const PeerTimeoutChoice& choice) {
   check_timeout("user_timeout", choice.user_timeout);
 }
 
+void check_peer_wait(Duration timeout) {
+  if (timeout > Duration::zero()) return;
+  throw Error(make_error_code(Errc::invalid_argument),
+              "The time to wait for a peer must be above zero");
+}
+
 }  // namespace diwarp::rnic

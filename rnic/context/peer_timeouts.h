@@ -26,4 +26,7 @@ struct PeerTimeoutChoice {
 /// Throws Error(invalid_argument) for times that cannot be kept.
 void check_timeouts(const PeerTimeoutChoice& choice);
 
+/// Throws Error(invalid_argument) where there would be no time for a named peer to come.
+void check_peer_wait(Duration timeout);
+
 }  // namespace diwarp::rnic

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rnic/context/connection_control.h"
+#include "rnic/context/peer_timeouts.h"
 #include "rnic/engine/blocking_call.h"
 #include "rnic/rc/rc_queue_pair.h"
 #include "rnic/rc/rc_state.h"
@@ -69,6 +70,11 @@ void RcConnections::await_peer(const NamedPeer& peer) {
   DeviceContext& device = *queue_pair_.device();
   auto meeting = device.connections().make_meeting(queue_pair_.number(), peer, queue_pair_);
   device.engine().exclusively([&] { queue_pair_.await(std::move(meeting)); });
+}
+
+void RcConnections::limit_peer_wait(Duration timeout) {
+  check_peer_wait(timeout);
+  queue_pair_.device()->engine().exclusively([&] { queue_pair_.limit_meeting(timeout); });
 }
 
 void RcConnections::disconnect(const DisconnectOptions& options) {

@@ -46,6 +46,10 @@ class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossH
   void take(NegotiatedConnection connection, QpState to = QpState::rts);
   /// From init to rtr, before there is a connection: `meeting`, which begins, brings it.
   void await(std::shared_ptr<PendingMeeting> meeting);
+  /// It ends so long from now, if there is one.
+  void limit_meeting(Duration timeout) {
+    if (meeting_) meeting_->limit(timeout);
+  }
   void on_met(NegotiatedConnection connection) override;
   void on_missed(std::error_code status) override;
   /// The first half of an end in order: on_end() follows once everything is out and the peer has

@@ -228,6 +228,28 @@ TEST_CASE("named peers that never come are told without a send, too") {
   CHECK(end.qp->state() == QpState::error);
 }
 
+TEST_CASE("named peers have the time that is left to them last") {
+  End low(kLow), high(kHigh);
+  EventQueue events(low.device);
+  low.qp->limit_peer_wait(1ns);  // none is awaited
+  NamedPeer peer = absent(Duration::max());
+  SECTION("which may be shorter") {
+    low.qp->await_peer(peer);
+    CHECK(refusal([&] { low.qp->limit_peer_wait(Duration::zero()); }) == Errc::invalid_argument);
+    low.qp->limit_peer_wait(1ms);
+    const auto told = events.get_event(kPatience);
+    REQUIRE(told);
+    CHECK(told->status == Errc::timed_out);
+  }
+  SECTION("or longer") {
+    peer.timeout = 200ms;
+    low.qp->await_peer(peer);
+    low.qp->limit_peer_wait(kPatience);
+    CHECK_FALSE(events.get_event(400ms));
+    CHECK(low.qp->state() == QpState::rtr);
+  }
+}
+
 TEST_CASE("named peers that are not expected are rejected, and disturb nobody") {
   End low(kLow), high(kHigh);
   REQUIRE_FALSE(high.post_recv(1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RC queue pairs: their states.
 #include <cerrno>
+#include <chrono>
 
 #include "compat/common/boundary.h"
 #include "compat/verbs/rc_states.h"
@@ -67,4 +68,19 @@ TEST_CASE("A queue pair of the connection manager's needs no attributes, but rig
   CHECK(error_of(IBV_QPS_INIT, IBV_QPS_RTR, kByManager) == 0);
   CHECK(error_of(IBV_QPS_RTS, IBV_QPS_RTS, kRts) == 0);
   CHECK(error_of(IBV_QPS_RTS, IBV_QPS_RTS, kRts, true) == EINVAL);
+}
+
+TEST_CASE("A named peer has 10 s to come, or what the timeout and the retry count make") {
+  using namespace std::chrono_literals;
+  const auto patience = [](uint8_t timeout, uint8_t retries) {
+    ibv_qp_attr attributes{};
+    attributes.timeout = timeout;
+    attributes.retry_cnt = retries;
+    return peer_patience(attributes);
+  };
+  CHECK(patience(1, 0) == 10s);
+  CHECK(patience(14, 7) == 10s);                   // 0.5 s
+  CHECK(patience(20, 7) == 8 * 1048576 * 4096ns);  // 34 s
+  CHECK(patience(31, 7) > 8h);
+  CHECK(patience(0, 0) == diwarp::Duration::max());
 }
