@@ -207,7 +207,8 @@ void VerbsEndpoint::connect(const Options& options) {
   const auto data = own_private_data(options);
   auto wanted = parameters(options, data);
   if (rdma_connect(id_.get(), &wanted) != 0) {
-    if (errno == EADDRNOTAVAIL) throw PortTaken("rdma_connect: no free port");
+    if (errno == EADDRNOTAVAIL || errno == EADDRINUSE)
+      throw PortTaken("rdma_connect: the local port that was chosen is in use");
     fail("rdma_connect");
   }
   expect(channel_, RDMA_CM_EVENT_ESTABLISHED, options.timeout, &peer_private_data_);
