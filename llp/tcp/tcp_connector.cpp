@@ -55,7 +55,10 @@ class PendingTcp final : public PendingConnection {
   ConnectResult finish() override {
     if (error_ == EINPROGRESS) error_ = outcome();
     if (error_ == EINPROGRESS) return {};
-    if (error_ == 0 && is_own_peer(fd_.get())) error_ = ECONNREFUSED;
+    if (error_ == 0 && is_own_peer(fd_.get())) {
+      reset_connection(std::move(fd_));  // the port is free at once for who is to listen there
+      error_ = ECONNREFUSED;
+    }
     if (error_ != 0) return {.error = {error_, std::system_category()}};
     return {.stream = TcpStream::over(std::move(fd_))};
   }
@@ -78,6 +81,11 @@ class PendingTcp final : public PendingConnection {
 UniqueFd open_tcp_socket(AddressFamily family) {
   const int domain = family == AddressFamily::ipv4 ? AF_INET : AF_INET6;
   return UniqueFd(::socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void reset_connection(UniqueFd socket) {
+  const linger at_once{1, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 std::unique_ptr<PendingConnection> TcpConnector::connect(const Address& source, const Address& peer,

@@ -18,6 +18,7 @@
 #include "llp/socket/busy_poll.h"
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
+#include "llp/tcp/tcp_socket.h"
 #include "llp/tcp/zero_copy_sender.h"
 
 namespace diwarp::llp {
@@ -217,9 +218,7 @@ int TcpStream::error() {
 
 void TcpStream::abort() {
   if (!tcp_.fd) return;
-  const linger at_once{1, 0};
-  ::setsockopt(tcp_.fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  tcp_.fd.reset();
+  reset_connection(std::move(tcp_.fd));
   if (zero_copy_) zero_copy_->calls().release_all();
 }
 

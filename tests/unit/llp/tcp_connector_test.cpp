@@ -138,6 +138,7 @@ TEST_CASE("a connection to its own port, which nobody else serves, is refused") 
   const auto result = connected(connector, own, own);
   CHECK(result.error == std::errc::connection_refused);
   CHECK_FALSE(result.stream);
+  CHECK(connector.listen(own, 1)->local_address() == own);
 }
 
 TEST_CASE("a connection from an address of nobody's cannot be begun") {
