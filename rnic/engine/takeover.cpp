@@ -49,7 +49,8 @@ void Takeover::extend_park(Time now, Time last_drive) {
 }
 
 bool Takeover::application_drives(Time now) const {
-  return follows(now, last_drive_.load()) && now - driving_since_.load() >= takeover_ / 8;
+  const Time last = last_drive_.load();
+  return follows(now, last) && last - driving_since_.load() >= takeover_ / 8;
 }
 
 }  // namespace diwarp::rnic

@@ -13,9 +13,9 @@ namespace diwarp::rnic {
 /// otherwise, which is parked meanwhile (docs/threading.md). The end of the timed park is put off
 /// while the application goes on.
 ///
-/// The application drives once it has stepped for an eighth of `takeover` without a pause, and
-/// without the RNIC thread serving it. A program that polls for what it has sent, and looks into
-/// memory for what comes, does not: parked, the RNIC thread would be missed for a whole park.
+/// The application drives once it has stepped for an eighth of `takeover` without a pause. A
+/// program that polls for a moment, until what it posted is sent, and then looks into memory for
+/// what comes does not: what comes would wait for a whole park.
 class Takeover {
  public:
   Takeover(const DeviceOptions& options, const Clock& clock)
@@ -27,7 +27,7 @@ class Takeover {
   void stepped(Time now) {
     const Time last = last_drive_.load(std::memory_order_relaxed);
     if (!follows(now, last)) driving_since_.store(now, std::memory_order_relaxed);
-    last_drive_.store(now, std::memory_order_relaxed);
+    last_drive_.store(now, std::memory_order_release);  // after the first one
     if (now >= extend_park_at_.load(std::memory_order_relaxed)) extend_park(now, last);
   }
   /// It steps no more: the RNIC thread takes over at once.
@@ -36,7 +36,8 @@ class Takeover {
 
   // --- The RNIC thread.
 
-  /// It has served what came, as the application did not.
+  /// It has served what came, and nothing more is to do: what the application polled before does
+  /// not count.
   void served() { last_drive_.store(Time::min(), std::memory_order_relaxed); }
   /// Steps aside while the application drives, and not once `stop` is set.
   void park(const std::atomic<bool>& stop);

@@ -12,10 +12,13 @@ namespace {
 const Time kStart = Time(1h);
 
 struct Scene {
-  /// The application polls each microsecond for so long.
+  /// The application polls now, and each microsecond for so long.
   void poll_for(Duration time) {
-    for (const Time end = clock.now() + time; clock.now() < end; clock.advance(1us))
+    takeover.stepped(clock.now());
+    for (Duration passed{}; passed < time; passed += 1us) {
+      clock.advance(1us);
       takeover.stepped(clock.now());
+    }
   }
   bool drives() const { return takeover.application_drives(clock.now()); }
 
@@ -39,7 +42,7 @@ TEST_CASE("an application drives once it has polled for an eighth of the takeove
 TEST_CASE("an application drives until it pauses for half of the takeover") {
   Scene scene;
   scene.poll_for(20us);
-  scene.clock.advance(38us);
+  scene.clock.advance(39us);
   CHECK(scene.drives());
   scene.clock.advance(1us);
   CHECK_FALSE(scene.drives());
@@ -55,12 +58,23 @@ TEST_CASE("polls before a long pause do not count") {
   CHECK(scene.drives());
 }
 
+TEST_CASE("the time after the last poll does not count") {
+  Scene scene;
+  for (const Duration time : {0us, 5us}) {
+    scene.poll_for(time);
+    scene.clock.advance(30us);
+    CHECK_FALSE(scene.drives());
+    scene.clock.advance(1ms);
+  }
+}
+
 TEST_CASE("an application that is served between short polls never drives") {
   Scene scene;
   for (int i = 0; i < 100; ++i) {
     scene.poll_for(5us);
     CHECK_FALSE(scene.drives());
     scene.clock.advance(10us);
+    CHECK_FALSE(scene.drives());
     scene.takeover.served();
   }
 }
