@@ -298,7 +298,7 @@ bool Connecting::fall_back() {
 
 /// Nobody listens there yet. False once that has lasted too long.
 bool Connecting::retry_refused() {
-  if (std::chrono::steady_clock::now() >= refused_until_) return false;
+  if (std::chrono::steady_clock::now() + kRefusedPause >= refused_until_) return false;
   give_attempt_up();
   may_fall_back_ = falls_back_;
   if (falls_back_) proposal_.revision = 2;

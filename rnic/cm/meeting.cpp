@@ -147,7 +147,7 @@ void Meeting::set_deadline(Duration timeout) {
 }
 
 void Meeting::try_once() {
-  const Duration patience = left();
+  const Duration patience = std::min(left(), kMeetingAttempt);
   if (over_ || patience <= Duration::zero()) return;
   const MeetingNames names{.from = number_, .to = peer_.number};
   connecting_ = std::make_shared<Connecting>(control_, source_, peer_.address,

@@ -25,6 +25,9 @@ namespace diwarp::rnic {
 inline constexpr Duration kFirstMeetingRetry = std::chrono::milliseconds(5);
 inline constexpr Duration kLongestMeetingRetry = std::chrono::milliseconds(200);
 
+/// The longest that one try takes: a peer that vanished in the middle of it may be back.
+inline constexpr Duration kMeetingAttempt = std::chrono::seconds(10);
+
 /// The private data of a meeting's request: the numbers of both queue pairs (docs/wire-format.md).
 struct MeetingNames {
   static constexpr size_t kBytes = 12;
