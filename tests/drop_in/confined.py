@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 
-# The same numbers on x86-64 and, from 424 on, everywhere (asm-generic/unistd.h).
+# The numbers are those of x86-64; from 424 on they are the same everywhere.
 FORBIDDEN = {
     "process_vm_readv": 310, "process_vm_writev": 311, "bpf": 321, "userfaultfd": 323,
     "perf_event_open": 298, "kcmp": 312, "ptrace": 101, "pidfd_send_signal": 424,
