@@ -458,6 +458,7 @@ def connects_here(guest, program, options, serve_there, connect_here):
 
 
 def serves_here(guest, program, options, serve_here, connect_there):
+    """The same, the other way round."""
     port = free_port()
     here = over_drop_in(program, *options.split(), *serve_here.format(port=port).split())
     wait_listening(port)
