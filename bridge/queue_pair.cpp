@@ -53,6 +53,7 @@ void check(const Device& device, const StreamOptions& options) {
   const StreamOptions defaults;
   if (options.receive_wait != defaults.receive_wait) device.refuse_unsupported("receive_wait");
   if (options.max_fpdu != defaults.max_fpdu) device.refuse_unsupported("a choice of max_fpdu");
+  if (options.responder_begins) device.refuse_unsupported("responder_begins");
   if (options.keep_alive != defaults.keep_alive) device.refuse_unsupported("keep_alive");
   if (options.user_timeout != defaults.user_timeout) device.refuse_unsupported("user_timeout");
 }

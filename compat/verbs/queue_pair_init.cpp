@@ -14,12 +14,15 @@ namespace diwarp::compat {
 namespace {
 
 /// Programs may change memory before a Write of it completes, as adapters let them: QEMU moves the
-/// memory of a guest that runs.
+/// memory of a guest that runs. Servers may speak first: that of ib_write_lat does.
 StreamOptions stream_options() {
+  StreamOptions options{.copy_payload = true, .responder_begins = true};
   const Duration wait = settings().receive_wait;
   if (wait == Duration::zero())
-    return {.receive_not_ready = ReceiveNotReady::terminate, .copy_payload = true};
-  return {.receive_not_ready = ReceiveNotReady::hold, .receive_wait = wait, .copy_payload = true};
+    options.receive_not_ready = ReceiveNotReady::terminate;
+  else
+    options.receive_wait = wait;
+  return options;
 }
 
 void check_type(ibv_qp_type type) {

@@ -29,6 +29,10 @@ struct StreamOptions {
   /// Else the peer finds a wrong CRC, and ends the connection. For programs that were written for
   /// adapters, such as those that move memory while it is in use.
   bool copy_payload = false;
+  /// A responder sends before the initiator's first FPDU has come, which RFC 5044 section 7.1.2
+  /// forbids, where the connection has no ready-to-receive message. Linux's siw does so. For
+  /// programs that were written for adapters, whose server may speak first.
+  bool responder_begins = false;
   /// A connection on which nothing is outstanding ends when nothing came from the peer's TCP for so
   /// long, though it was probed (RFC 9293 section 3.8.4): 5 s to 18 h; zero: it is never probed. In
   /// whole seconds, and never later. An application that does not read ends nothing.

@@ -178,6 +178,11 @@ size_t RcQueuePair::receive(Time now) {
   return 1;
 }
 
+/// Whether a responder need not wait for its initiator.
+bool RcQueuePair::may_begin() const {
+  return options_.responder_begins && parameters_.ready == ReadyToReceive::none;
+}
+
 /// After the receiving half took bytes, or none.
 void RcQueuePair::settle(RcEnd result, Time now) {
   if (result != RcEnd::none) {
@@ -193,7 +198,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
     if (held || state() != QpState::closing)
       engine().timers().arm(receive_wait_, saturating_add(now, options_.receive_wait));
   }
-  if (receive_.heard() && !transmit_.messages().allowed()) {
+  if ((receive_.heard() || may_begin()) && !transmit_.messages().allowed()) {
     transmit_.messages().allow();
     observers_.tell_ready();
   }

@@ -88,6 +88,7 @@ class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossH
   void end(RcEnd reason);
   void tell_begin(bool initiator);
   void tell_end(std::string_view reason);
+  bool may_begin() const;
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void on_receive_wait(Time now);
 

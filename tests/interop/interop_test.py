@@ -445,16 +445,18 @@ def over_drop_in(program, *words):
     file = shutil.which(program)
     if file is None:
         raise NotInstalled(f"{program} is not installed (dev/packages.sh, purpose drop-in)")
-    return run_here([os.path.join(where.tools, "diwarp-run"), "--", file, *map(str, words)])
+    # The ports of the guest are forwarded, and look like this host's.
+    return run_here([os.path.join(where.tools, "diwarp-run"), "--crc", "--", file, *map(str, words)])
 
 
 def connects_here(guest, program, options, serve_there, connect_here):
-    """The program serves in the guest, on siw, and connects from here, over the drop-ins."""
+    """The program serves in the guest, on siw, and connects from here, over the drop-ins. What came of
+    it here and there: (status, output) each."""
     there = guest.start(f"timeout 100 {program} {options} {serve_there.format(port=7174)}")
     guest.wait_port(7174)
     port = guest.siw_ports[7174]
     here = over_drop_in(program, *options.split(), *connect_here.format(port=port).split())
-    verify_ends(program, here, there)
+    return here.result(), there.result()
 
 
 def serves_here(guest, program, options, serve_here, connect_there):
@@ -463,13 +465,28 @@ def serves_here(guest, program, options, serve_here, connect_there):
     here = over_drop_in(program, *options.split(), *serve_here.format(port=port).split())
     wait_listening(port)
     there = guest.start(f"timeout 100 {program} {options} {connect_there.format(port=port)}")
-    verify_ends(program, here, there)
+    return here.result(), there.result()
 
 
-def verify_ends(program, here, there):
-    results = [(f"{program} over the drop-ins", *here.result()), (f"{program} on siw", *there.result())]
-    text = "\n".join(f"{name}: status {status}\n{output}" for name, status, output in results)
-    check(all(status == 0 for _, status, _ in results), text)
+def told(program, here, there):
+    return "\n".join(f"{program} {end}: status {status}\n{output}" for end, (status, output)
+                     in (("over the drop-ins", here), ("on siw", there)))
+
+
+def verify_rping_ends(here, there):
+    check(here[0] == 0 and there[0] == 0, told("rping", here, there))
+
+
+# perftest's row for 100 messages of 4,096 bytes.
+FIGURES = re.compile(r"^ *4096 +100 +\d", re.MULTILINE)
+
+
+def verify_perftest(program, client, here, there):
+    """siw may complete the last Send of perftest's own in error though the peer has it (README.md)."""
+    text = told(program, here, there)
+    check(FIGURES.search(client[1]), text)
+    check(here[0] == 0, text)
+    check(there[0] == 0 or "Bad wc status 2" in there[1], text)
 
 
 @case
@@ -478,27 +495,27 @@ def drop_in_rping():
     with Guest() as guest:
         for size in (64, 4096):
             options = f"-V -C 100 -S {size}"
-            connects_here(guest, "rping", options, f"-s -a {GUEST} -p {{port}}",
-                          "-c -a 127.0.0.1 -p {port}")
-            serves_here(guest, "rping", options, "-s -a 127.0.0.1 -p {port}",
-                        f"-c -a {HOST} -p {{port}}")
+            verify_rping_ends(*connects_here(guest, "rping", options, f"-s -a {GUEST} -p {{port}}",
+                                             "-c -a 127.0.0.1 -p {port}"))
+            verify_rping_ends(*serves_here(guest, "rping", options, "-s -a 127.0.0.1 -p {port}",
+                                           f"-c -a {HOST} -p {{port}}"))
     captured(guest, 4)
 
 
 @case
 def drop_in_perftest():
-    """perftest over the drop-ins against perftest on siw. The servers of ib_write_lat and ib_write_bw are
-    siw's alone: over the drop-ins the first waits for its client, as a responder has to (RFC 5044
-    section 7.1.2), which waits for it; and the client of the second, on siw, ends with an error."""
+    """perftest over the drop-ins against perftest on siw, in both roles. The server of ib_write_lat
+    speaks first."""
+    options = "-R -F -n 100 -s 4096"
     with Guest() as guest:
-        for program, serves in (("ib_send_lat", True), ("ib_read_lat", True), ("ib_send_bw", True),
-                                ("ib_write_lat", False), ("ib_write_bw", False)):
-            options = "-R -F -n 100 -s 4096"
-            connects_here(guest, program, options, "-d siw0 -p {port}",
-                          "-d diwarp0 -p {port} 127.0.0.1")
-            if serves:
-                serves_here(guest, program, options, "-d diwarp0 -p {port}",
-                            f"-d siw0 -p {{port}} {HOST}")
+        for program in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw",
+                        "ib_read_bw"):
+            here, there = connects_here(guest, program, options, "-d siw0 -p {port}",
+                                        "-d diwarp0 -p {port} 127.0.0.1")
+            verify_perftest(program, here, here, there)
+            here, there = serves_here(guest, program, options, "-d diwarp0 -p {port}",
+                                      f"-d siw0 -p {{port}} {HOST}")
+            verify_perftest(program, there, here, there)
 
 
 @case

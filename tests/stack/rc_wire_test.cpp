@@ -40,10 +40,13 @@ const char* const kAnswer =
 /// An RC queue pair, in a world of its own, that a bare stream leads to.
 struct Victim {
   explicit Victim(bool initiator = false, bool crc = true)
-      : device(world.add_device()), party(device) {
+      : Victim(initiator, {.crc = crc}, RcOptions{}) {}
+
+  Victim(bool initiator, const mpa::NegotiatedParameters& parameters, const RcOptions& options)
+      : device(world.add_device()), party(device, options) {
     auto ends = llp::memory_stream_pair(1 << 20, 256);
     wire = std::move(ends.first);
-    party.impl().start(negotiated(std::move(ends.second), initiator, {.crc = crc}));
+    party.impl().start(negotiated(std::move(ends.second), initiator, parameters));
   }
 
   void feed(std::span<const std::byte> bytes) {
@@ -150,6 +153,28 @@ TEST_CASE("An RC responder sends nothing before the initiator's first FPDU") {
   SECTION("which finds a receive") { victim.party.post_receives(1, 100); }
   SECTION("which finds none and is held") {}
   victim.feed(hex(kFirstSend));
+  CHECK(read(*victim.wire) == hex(kAnswer));
+}
+
+TEST_CASE("An RC responder with responder_begins sends before the initiator's first FPDU") {
+  Victim victim(false, {}, {.stream = {.responder_begins = true}});
+  victim.party.fill(text("answer"), 500);
+  REQUIRE_FALSE(victim.party.send(500, 6));
+  victim.world.settle();
+  CHECK(read(*victim.wire) == hex(kAnswer));
+  CHECK(statuses(victim.party.send_cq) == Statuses{WcStatus::success});
+  victim.party.post_receives(1, 100);
+  victim.feed(hex(kFirstSend));
+  CHECK(statuses(victim.party.recv_cq) == Statuses{WcStatus::success});
+}
+
+TEST_CASE("An RC responder with responder_begins waits for an agreed ready-to-receive message") {
+  Victim victim(false, {.ready = ReadyToReceive::send}, {.stream = {.responder_begins = true}});
+  victim.party.fill(text("answer"), 500);
+  REQUIRE_FALSE(victim.party.send(500, 6));
+  victim.world.settle();
+  CHECK(read(*victim.wire).empty());
+  victim.feed(fpdu_bytes(Fpdu{}));
   CHECK(read(*victim.wire) == hex(kAnswer));
 }
 
