@@ -16,8 +16,9 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// Between two attempts to connect to a peer that refuses.
-constexpr std::chrono::milliseconds kRefusedPause(10);
+/// Between attempts to connect to a peer that refuses: at first, and once it has doubled.
+constexpr std::chrono::milliseconds kFirstRefusedPause(10);
+constexpr std::chrono::milliseconds kLongestRefusedPause(160);
 
 mpa::MpaProposal proposal_of(const ConnectOptions& options) {
   // guard(connect): condition => false
@@ -61,7 +62,8 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       private_data_(options.private_data.begin(), options.private_data.end()),
       readiness_(control.context()),
       timer_(control.context()),
-      refused_timer_(control.context()) {}
+      refused_timer_(control.context()),
+      refused_pause_(kFirstRefusedPause) {}
 
 void Connecting::begin(Done done) {
   arm(std::move(done));
@@ -127,6 +129,7 @@ void Connecting::wait_until_connected() {
 
 void Connecting::on_timeout(const AsioError& error) {
   if (error || !done_) return;
+  if (refused_) return finish(std::move(*refused_));
   if (exchange_.requested())
     control_.counters().add_shared(Counter::mpa_timeouts);  // guard(connect)
   fail(make_error_code(Errc::timed_out),
@@ -147,11 +150,15 @@ void Connecting::on_progress(const AsioError& error) {
 
 void Connecting::on_connected(llp::ConnectResult result) {
   if (result.error == std::errc::connection_reset) return lose();
-  if (result.error == std::errc::connection_refused && retry_refused()) return;
-  if (result.error)
-    return fail(result.error,
-                "No connection to " + peer_.to_string() +
-                    ": check the address and the port, and that a listener is running there");
+  if (result.error) {
+    const bool refused = result.error == std::errc::connection_refused;
+    ConnectOutcome outcome{
+        .error = result.error,
+        .message = "No connection to " + peer_.to_string() +
+                   ": check the address and the port, and that a listener is running there"};
+    return refused ? fail_or_retry(std::move(outcome)) : finish(std::move(outcome));
+  }
+  refused_.reset();
   use(std::move(result.stream));
   request();
 }
@@ -287,27 +294,30 @@ void Connecting::give_attempt_up() {
 /// may not be.
 bool Connecting::fall_back() {
   if (!std::exchange(may_fall_back_, false)) return false;
-  log::tell(LogLevel::info, {.device = control_.device().name()}, [this] {
-    return peer_.to_string() + " may know MPA revision 1 alone, and is asked again in that";
-  });
+  if (!std::exchange(told_fallback_, true))
+    log::tell(LogLevel::info, {.device = control_.device().name()}, [this] {
+      return peer_.to_string() + " may know MPA revision 1 alone, and is asked again in that";
+    });
   proposal_.revision = 1;
   give_attempt_up();
   open();
   return true;
 }
 
-/// Nobody listens there yet. False once that has lasted too long.
-bool Connecting::retry_refused() {
-  if (std::chrono::steady_clock::now() + kRefusedPause >= refused_until_) return false;
+/// Nobody listens there yet: waits for the next attempt, unless that has lasted too long.
+void Connecting::fail_or_retry(ConnectOutcome outcome) {
+  const Duration left = refused_until_ - std::chrono::steady_clock::now();
+  if (left <= Duration::zero()) return finish(std::move(outcome));
   give_attempt_up();
+  refused_ = std::move(outcome);
   may_fall_back_ = falls_back_;
   if (falls_back_) proposal_.revision = 2;
-  refused_timer_.expires_after(kRefusedPause);
+  refused_timer_.expires_after(std::min(refused_pause_, left));
+  refused_pause_ = std::min<Duration>(2 * refused_pause_, kLongestRefusedPause);
   refused_timer_.async_wait(
       [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
         if (!error && self->done_ && attempt == self->attempt_) self->open();
       });
-  return true;
 }
 
 /// Before a byte came, the peer may be one for another revision, or a port that is forwarded to one
@@ -316,11 +326,11 @@ void Connecting::lose() {
   const bool asked = exchange_.requested();
   const bool answered = asked && !exchange_.received().empty();
   if (asked && !answered && fall_back()) return;  // guard(connect)
-  if (!answered && retry_refused()) return;
-  fail(make_error_code(Errc::connection_lost),
-       peer_.to_string() +
-           " closed the connection before it sent an MPA reply: does an iWARP "
-           "listener serve that port, and is it still running?");
+  ConnectOutcome outcome{.error = make_error_code(Errc::connection_lost),
+                         .message = peer_.to_string() +
+                                    " closed the connection before it sent an MPA reply: does an "
+                                    "iWARP listener serve that port, and is it still running?"};
+  answered ? finish(std::move(outcome)) : fail_or_retry(std::move(outcome));
 }
 
 /// The peer is not what this side can talk to.

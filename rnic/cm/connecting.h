@@ -72,7 +72,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   void end_with_terminate(mpa::NegotiationFault fault, const mpa::NegotiatedParameters& parameters);
   void give_attempt_up();
   bool fall_back();
-  bool retry_refused();
+  void fail_or_retry(ConnectOutcome outcome);
   void lose();
   void refuse(const std::string& reason);
   void fail(std::error_code error, const std::string& message);
@@ -87,6 +87,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   mpa::MpaProposal proposal_;
   const bool falls_back_;
   bool may_fall_back_;
+  bool told_fallback_ = false;
   const std::vector<std::byte> private_data_;
   StartupExchange exchange_;
   std::unique_ptr<llp::PendingConnection> pending_;  // until there is a stream
@@ -95,8 +96,10 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer refused_timer_;
   std::chrono::steady_clock::time_point refused_until_;
-  Done done_;             // empty once over
-  unsigned attempt_ = 0;  // handlers of an earlier one mean nothing
+  Duration refused_pause_;
+  std::optional<ConnectOutcome> refused_;  // the attempt before, until the next one connects
+  Done done_;                              // empty once over
+  unsigned attempt_ = 0;                   // handlers of an earlier one mean nothing
 };
 
 }  // namespace diwarp::rnic

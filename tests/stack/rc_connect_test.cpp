@@ -78,6 +78,8 @@ TEST_CASE("RC connects to a peer that listens a moment later, if it may try agai
   CHECK(refusal([&] { client.qp.connect(there); }) == std::errc::connection_refused);
   CHECK(refusal([&] { client.qp.connect(there, {.retry_refused = 50ms}); }) ==
         std::errc::connection_refused);
+  CHECK(refusal([&] { client.qp.connect(there, {.timeout = 50ms, .retry_refused = 50ms}); }) ==
+        std::errc::connection_refused);
   auto connecting = std::async(std::launch::async, [&] {
     client.qp.connect(there, {.timeout = kPatience, .retry_refused = kPatience});
   });
