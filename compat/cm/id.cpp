@@ -230,6 +230,7 @@ void Id::connect(const rdma_conn_param* parameters) {
   const std::vector<std::byte> data = private_data_of(parameters);
   engine_id().connect(taker, {.private_data = std::span<const std::byte>(data),
                               .retry_refused = kRetryRefused,
+                              .crc = wants_crc(address_of(&route.addr.dst_addr)),
                               .ord = depths.initiator,
                               .ird = depths.responder});
 }
@@ -241,6 +242,7 @@ void Id::accept(const rdma_conn_param* parameters) {
   const Depths depths = depths_of(parameters, requested_);
   const std::vector<std::byte> data = private_data_of(parameters);
   engine_id().accept(taker, {.private_data = std::span<const std::byte>(data),
+                             .crc = wants_crc(address_of(&route.addr.dst_addr)),
                              .ord = depths.initiator,
                              .ird = depths.responder});
 }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "compat/common/error.h"
+#include "compat/common/settings.h"
 
 namespace diwarp::compat {
 namespace {
@@ -67,6 +68,14 @@ std::vector<Address> host_addresses() {
                    [](const Address& a, const Address& b) { return a.family() < b.family(); });
   return found;
 }
+
+bool is_of_this_host(const Address& address) {
+  if (address.is_loopback()) return true;
+  const std::vector<Address> own = host_addresses();
+  return std::find(own.begin(), own.end(), address.with_port(0)) != own.end();
+}
+
+bool wants_crc(const Address& peer) { return settings().crc || !is_of_this_host(peer); }
 
 bool is_link_local(const Address& address) {
   const auto bytes = address.bytes();

@@ -24,6 +24,11 @@ void write_sockaddr(const Address& address, sockaddr_storage& target);
 /// The addresses of the host's interfaces that are up, IPv4 first, without ports.
 std::vector<Address> host_addresses();
 
+/// Whether no packet to `address` leaves this host.
+bool is_of_this_host(const Address& address);
+/// Of a connection with `peer`: within this host it goes from memory to memory.
+bool wants_crc(const Address& peer);
+
 bool is_link_local(const Address& address);
 bool is_unspecific(const Address& address);  ///< a wildcard or a loopback address
 

@@ -41,6 +41,7 @@ Settings read() {
   std::from_chars(rate.data(), rate.data() + rate.size(), found.datagram_rate);
   if (const std::string_view wait = variable("DIWARP_RUN_RECEIVE_WAIT"); !wait.empty())
     found.receive_wait = parse_duration(wait);
+  found.crc = variable("DIWARP_RUN_CRC") == "1";
   found.counters = variable("DIWARP_RUN_COUNTERS") == "1";
   return found;
 }

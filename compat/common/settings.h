@@ -29,6 +29,7 @@ struct Settings {
   /// were written for InfiniBand rely on its "receiver not ready": they post a receive when they
   /// get to it.
   Duration receive_wait = std::chrono::hours(1);
+  bool crc = false;       ///< CRCs also on connections within this host
   bool counters = false;  ///< print the devices' counters at the end of the process
 };
 

@@ -68,6 +68,7 @@ NamedPeer named_peer(const ibv_qp_attr& attributes, const Device& device) {
           .number = number,
           .source = source,
           .timeout = Duration::max(),
+          .crc = wants_crc(peer),
           .ord = kMaxDepth,
           .ird = attributes.max_dest_rd_atomic};
 }

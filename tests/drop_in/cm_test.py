@@ -53,6 +53,19 @@ def rping_over_ipv6():
 
 
 @case()
+def no_crc_within_a_host_but_on_request():
+    for run, told in (((), "CRC off"), (("--crc",), "CRC on")):
+        port = free_port()
+        common = ("-a", own_address(), "-p", port, "-C", 1)
+        server = over("rping", "-s", *common)
+        wait_until(lambda: is_listening(port), "rping does not listen")
+        client = over("rping", "-c", *common, run=("--log", "info", *run))
+        client.end(0)
+        server.end(0)
+        check(told in client.errors(), client.errors())
+
+
+@case()
 def rping_serves_several_clients():
     """A persistent server, of whose clients one is killed; it runs until it is stopped."""
     address, port = own_address(), free_port()

@@ -113,10 +113,10 @@ def status_is_the_programs():
 @case()
 def environment_is_printed():
     lines = run("--device", "mine=127.0.0.1", "--spin", "5us", "--ud", "reliable", "--ud-rate",
-                "1.5M", "--receive-wait", "10s", "--print-env").stdout.splitlines()
+                "1.5M", "--receive-wait", "10s", "--crc", "--print-env").stdout.splitlines()
     check(lines[0].startswith("LD_LIBRARY_PATH=/"), lines)
     check("DIWARP_RUN_UD=reliable" in lines and "DIWARP_RUN_UD_RATE=1500000" in lines, lines)
-    check("DIWARP_RUN_RECEIVE_WAIT=10s" in lines, lines)
+    check("DIWARP_RUN_RECEIVE_WAIT=10s" in lines and "DIWARP_RUN_CRC=1" in lines, lines)
     check("DIWARP_RUN_DEVICES=mine=127.0.0.1" in lines and "DIWARP_RUN_SPIN=5us" in lines, lines)
 
 

@@ -67,14 +67,14 @@ def say(reports):
                     f"{report['negotiated']}" for report in reports))
 
 
-# --- All operations. The drop-ins ask for CRCs, so that each connection has them.
+# --- All operations. With --crc the drop-ins ask for CRCs, so that each connection has them.
 
 @case("1", "2", "peer_to_peer")
 def serving_revision(name):
     """Both sides do all operations; peer-to-peer the side that serves begins."""
     p2p = name == "peer_to_peer"
     options = interop.diwarp_options(crc=0, revision=1 if name == "1" else 2, p2p=p2p)
-    for reports in interop.exchange_sizes(DropIn(), True, diwarp=options, siw=TELLS_ALL, greet=p2p):
+    for reports in interop.exchange_sizes(DropIn("--crc"), True, diwarp=options, siw=TELLS_ALL, greet=p2p):
         say(reports)
         wanted = f"revision {1 if name == '1' else 2}, crc"
         check(reports[1]["negotiated"].startswith(wanted), reports[1]["text"])
@@ -82,9 +82,16 @@ def serving_revision(name):
 
 @case()
 def connecting():
-    for reports in interop.exchange_sizes(DropIn(), False, siw=TELLS_ALL, greet=True):
+    for reports in interop.exchange_sizes(DropIn("--crc"), False, siw=TELLS_ALL, greet=True):
         say(reports)
         check(reports[1]["negotiated"].startswith("revision 2, crc"), reports[1]["text"])
+
+
+@case()
+def serving_without_crc():
+    """Within a host the drop-ins ask for none."""
+    reports = exchange(DropIn(), True, interop.ALL, diwarp="--no-crc")
+    check("no crc" in reports[1]["negotiated"], reports[1]["text"])
 
 
 @case()

@@ -49,6 +49,7 @@ Variables drop_in_environment(const RunOptions& options, const std::string& fold
   if (!options.receive_wait.empty())
     variables.emplace_back("DIWARP_RUN_RECEIVE_WAIT", options.receive_wait);
   if (!options.log.empty()) variables.emplace_back("DIWARP_LOG", options.log);
+  if (options.crc) variables.emplace_back("DIWARP_RUN_CRC", "1");
   if (options.counters) variables.emplace_back("DIWARP_RUN_COUNTERS", "1");
   return variables;
 }

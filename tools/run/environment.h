@@ -16,6 +16,7 @@ struct RunOptions {
   std::string ud;       ///< "reliable", or nothing
   std::string ud_rate;  ///< bytes a second, as in 500K
   std::string receive_wait;
+  bool crc = false;
   bool counters = false;
 };
 

@@ -164,6 +164,8 @@ void add_options(CLI::App& app, Options& options) {
                  "how long a message over RC waits for a receive, as in 10s (default 3600s); 0: it "
                  "ends the connection, as with iWARP adapters")
       ->type_name("TIME");
+  app.add_flag("--crc", options.run.crc,
+               "MPA's CRCs also on connections within this host, which are memory to memory");
   app.add_option("--log", options.run.log, "what the library tells on standard error")
       ->type_name("trace|debug|info|warn|error|off");
   app.add_flag("--counters", options.run.counters, "print the devices' counters at the end");

@@ -5,6 +5,7 @@
 
 #include "compat/cm/depths.h"
 #include "compat/cm/event_facts.h"
+#include "compat/common/addresses.h"
 #include "compat/common/error.h"
 #include "compat/verbs/work_completions.h"
 #include "support/catch.h"
@@ -21,6 +22,14 @@ TEST_CASE("Every error of the library has an errno value") {
     CHECK(errno_of(make_error_code(static_cast<Errc>(value))) > 0);
   CHECK(errno_of(make_error_code(Errc::queue_full)) == ENOMEM);
   CHECK(errno_of(std::make_error_code(std::errc::permission_denied)) == EACCES);
+}
+
+TEST_CASE("Only addresses of this host's interfaces, and loopback's, are of this host") {
+  for (const diwarp::Address& own : host_addresses()) CHECK(is_of_this_host(own.with_port(7174)));
+  CHECK(is_of_this_host(diwarp::Address::parse("127.8.9.10:1")));
+  CHECK(is_of_this_host(diwarp::Address::parse("[::1]:1")));
+  CHECK_FALSE(is_of_this_host(diwarp::Address::parse("203.0.113.77")));
+  CHECK_FALSE(is_of_this_host(diwarp::Address::parse("2001:db8::77")));
 }
 
 TEST_CASE("A completion tells what an invalidation took back, and that alone") {
