@@ -5,10 +5,9 @@
 
 #include <cstdint>
 
-namespace diwarp::compat {
+#include "compat/common/depth_limit.h"
 
-/// What devices here say of Reads and atomics of one connection (ibv_query_device).
-inline constexpr uint16_t kMaxDepth = 128;
+namespace diwarp::compat {
 
 /// Depths of one side of a connection.
 struct Depths {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "compat/cm/depths.h"
+#include "compat/common/depth_limit.h"
 #include "compat/common/error.h"
 
 namespace diwarp::compat {

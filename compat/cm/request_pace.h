@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <diwarp/types.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -13,10 +15,9 @@ namespace diwarp::compat {
 /// have the next request by then.
 class RequestPace {
  public:
-  using Patience = std::chrono::milliseconds;
-  static constexpr Patience kPatience{100};
+  static constexpr Duration kPatience = std::chrono::milliseconds(100);
 
-  explicit RequestPace(Patience patience = kPatience) : patience_(patience) {}
+  explicit RequestPace(Duration patience = kPatience) : patience_(patience) {}
 
   /// This request goes to the program.
   void fetched(const void* request) {
@@ -39,7 +40,7 @@ class RequestPace {
   }
 
  private:
-  const Patience patience_;
+  const Duration patience_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   const void* latest_ = nullptr;

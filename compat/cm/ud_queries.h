@@ -2,6 +2,7 @@
 #pragma once
 
 #include <diwarp/address.h>
+#include <diwarp/types.h>
 
 #include <chrono>
 #include <cstddef>
@@ -19,9 +20,10 @@ namespace diwarp::compat {
 class UdQueries {
  public:
   struct Times {
-    std::chrono::milliseconds first{200};  ///< until the first repetition; then twice as long
-    std::chrono::milliseconds longest{3200};
-    std::chrono::seconds all{30};  ///< then nobody answers
+    Duration first =
+        std::chrono::milliseconds(200);  ///< until the first repetition; then twice as long
+    Duration longest = std::chrono::milliseconds(3200);
+    Duration all = std::chrono::seconds(30);  ///< then nobody answers
   };
   struct Query {
     uint64_t id = 0;  ///< whose query it is
@@ -29,7 +31,7 @@ class UdQueries {
     std::vector<std::byte> request;
     TimePoint next{};
     TimePoint last{};
-    std::chrono::milliseconds pause{};
+    Duration pause{};
   };
 
   UdQueries() = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <diwarp/address.h>
+#include <diwarp/types.h>
 
 #include <chrono>
 #include <cstddef>
@@ -30,10 +31,12 @@ class UdRequestsSeen {
   struct Limits {
     /// Requests without an answer yet; more are dropped, and repeated by their requesters.
     size_t max_open = 1024;
+    /// Of these, those of one host, so that a host that floods leaves room for others.
+    size_t max_open_of_host = 512;
     /// Answers that are kept; newer ones take the place of the oldest.
     size_t max_answered = 1024;
     /// How long an answer is kept: longer than a requester repeats its request.
-    std::chrono::seconds answer_time{60};
+    Duration answer_time = std::chrono::seconds(60);
   };
   enum class Verdict : uint8_t {
     fresh,     ///< the program is to be asked
@@ -67,6 +70,8 @@ class UdRequestsSeen {
     TimePoint since;
   };
 
+  bool has_room(const Address& requester) const;
+  void close(const Address& requester);
   void forget_old_answers(TimePoint now);
   void forget_oldest_answer();
 
@@ -75,6 +80,7 @@ class UdRequestsSeen {
   std::unordered_map<UdRequestKey, std::vector<std::byte>, Hash> requests_;
   std::deque<Answered> answered_;  // the oldest first
   size_t open_ = 0;
+  std::unordered_map<Address, size_t> open_of_host_;  // by address without port
 };
 
 }  // namespace diwarp::compat

@@ -10,6 +10,7 @@
 
 #include "compat/common/addresses.h"
 #include "compat/common/boundary.h"
+#include "compat/common/depth_limit.h"
 #include "compat/common/export.h"
 #include "compat/verbs/context.h"
 #include "compat/verbs/functions.h"

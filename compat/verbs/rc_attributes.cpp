@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "compat/common/addresses.h"
+#include "compat/common/depth_limit.h"
 #include "compat/common/error.h"
 #include "compat/common/log.h"
 #include "compat/verbs/attributes.h"

@@ -18,8 +18,8 @@ namespace {
 using std::chrono::steady_clock;
 
 /// How long a queue pair that is destroyed waits for its sends.
-constexpr auto kMostDrain = std::chrono::seconds(1);
-constexpr auto kDrainPause = std::chrono::microseconds(100);
+constexpr Duration kMostDrain = std::chrono::seconds(1);
+constexpr Duration kDrainPause = std::chrono::microseconds(100);
 
 const Address& address_of_handle(const ibv_ah* ah) {
   refuse_if(ah == nullptr, EINVAL);

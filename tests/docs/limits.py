@@ -22,9 +22,9 @@ DOCUMENT = "docs/limits.md"
 PUBLIC = "include/diwarp"
 OPTIONS = "*_options.h"  # the public headers that have them
 COUNTERS = "base/include/base/counters.h"
-LAYERS = ("include", "base", "bridge", "ddp", "dgram", "hybrid", "llp", "mpa", "provider", "rdmap",
+LAYERS = ("include", "base", "bridge", "compat", "ddp", "dgram", "hybrid", "llp", "mpa", "provider", "rdmap",
           "rnic")
-BOUNDED = ("include", "base", "bridge", "ddp", "dgram", "hybrid", "llp", "provider", "rnic")  # their bounds stand in the document
+BOUNDED = ("include", "base", "bridge", "compat", "ddp", "dgram", "hybrid", "llp", "provider", "rnic")  # their bounds stand in the document
 BOUND = re.compile(r"k(?:Max|Most|Least|Longest)(?![a-z])")
 HEADING = ["bound", "default", "set by", "exhaustion"]
 

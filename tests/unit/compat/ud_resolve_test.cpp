@@ -146,6 +146,21 @@ TEST_CASE("A flood of requests takes bounded memory, and the answered ones give 
   CHECK(seen.note_request(key(0), kStart).verdict == UdRequestsSeen::Verdict::fresh);
 }
 
+TEST_CASE("A host that floods with requests leaves room for those of others") {
+  using Verdict = UdRequestsSeen::Verdict;
+  UdRequestsSeen seen({.max_open = 8, .max_open_of_host = 6});
+  for (uint64_t number = 0; number < 1000; ++number) {
+    const char* const requester = number % 2 == 0 ? "192.0.2.7:1" : "192.0.2.7:2";
+    seen.note_request(key(number, requester), kStart);
+  }
+  CHECK(seen.open() == 6);
+  CHECK(seen.note_request(key(1, "192.0.2.8:1"), kStart).verdict == Verdict::fresh);
+  CHECK(seen.note_request(key(2, "192.0.2.8:1"), kStart).verdict == Verdict::fresh);
+  CHECK(seen.note_request(key(3, "192.0.2.8:1"), kStart).verdict == Verdict::no_room);
+  CHECK(seen.note_answer(key(0, "192.0.2.7:1"), bytes(24), kStart));
+  CHECK(seen.note_request(key(2000, "192.0.2.7:2"), kStart).verdict == Verdict::fresh);
+}
+
 TEST_CASE("A query is repeated at growing distances until it is given up") {
   UdQueries queries({.first = 100ms, .longest = 400ms, .all = 2s});
   CHECK_FALSE(queries.next());
