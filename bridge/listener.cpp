@@ -19,6 +19,7 @@ constexpr Duration kAcceptPatience = std::chrono::seconds(10);
 }  // namespace
 
 void check_options(const Device& device, const ListenOptions& options) {
+  if (options.ipv6_only) device.refuse_unsupported("ipv6_only");
   const ListenOptions defaults;
   if (options.max_startups != defaults.max_startups ||
       options.max_startups_per_address != defaults.max_startups_per_address ||

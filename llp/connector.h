@@ -62,6 +62,11 @@ class StreamListener {
   virtual int descriptor() const = 0;
 };
 
+struct ListenSettings {
+  int backlog = 1;         ///< how many connections may wait to be accepted, at least
+  bool ipv6_only = false;  ///< "::" does not serve IPv4
+};
+
 /// Makes streams. They come with a descriptor that polls readable and writable, so that bytes can
 /// be exchanged before an engine has them: serve() tells how it is to have them. Any thread.
 class Connector {
@@ -74,9 +79,9 @@ class Connector {
   virtual std::unique_ptr<PendingConnection> connect(const Address& source, const Address& peer,
                                                      std::error_code& error) = 0;
 
-  /// Port 0 takes a free one. `backlog` is how many connections may wait to be accepted, at least.
-  /// Throws Error(address_in_use), or the system's errno.
-  virtual std::unique_ptr<StreamListener> listen(const Address& local, int backlog) = 0;
+  /// Port 0 takes a free one. Throws Error(address_in_use), or the system's errno.
+  virtual std::unique_ptr<StreamListener> listen(const Address& local,
+                                                 const ListenSettings& settings) = 0;
 
   /// Takes a connected descriptor over, whatever passed over it before. Throws
   /// Error(invalid_argument), and leaves it as it is, when it is none of this connector's kind.

@@ -165,7 +165,7 @@ void Id::bind(const Address& local) {
   // The device and the threads of connections take some milliseconds to begin. Programs tell their
   // peers the port after the bind, and listen next: the peer must not come before that.
   static_cast<void>(diwarp::CmId(shared::engine_device(device), Hub::of_process().channel()));
-  reservation_.emplace(local);
+  reservation_.emplace(local, ipv6_only);
   asked_ = local;
   local_ = reservation_->address();
   if (!is_unspecific(local)) set_device(device);
@@ -228,11 +228,18 @@ void Id::connect(const rdma_conn_param* parameters) {
   diwarp::QueuePair& taker = queue_pair_for(parameters);
   const Depths depths = depths_of(parameters, {});
   const std::vector<std::byte> data = private_data_of(parameters);
+  connecting_ = qp != nullptr ? qp->qp_num : parameters->qp_num;
   engine_id().connect(taker, {.private_data = std::span<const std::byte>(data),
                               .retry_refused = kRetryRefused,
                               .crc = wants_crc(address_of(&route.addr.dst_addr)),
                               .ord = depths.initiator,
                               .ird = depths.responder});
+}
+
+void Id::check_connected() const {
+  refuse_if(connecting_ == 0 || verbs == nullptr, EINVAL);
+  ibv_qp* const found = shared::find_queue_pair(verbs->device, connecting_);
+  refuse_if(found == nullptr || shared::queue_pair(found).state() != QpState::rts, EINVAL);
 }
 
 void Id::accept(const rdma_conn_param* parameters) {
@@ -261,8 +268,9 @@ void Id::disconnect() {
 Address Id::listen_on(const Address& local, int backlog) {
   diwarp::CmId& made = make_engine_id(shared::device_for(local));
   made.bind(local);
-  made.listen(
-      {.backlog = backlog > 0 ? backlog : ListenOptions{}.backlog, .max_requests = kMostRequests});
+  made.listen({.backlog = backlog > 0 ? backlog : ListenOptions{}.backlog,
+               .ipv6_only = true,
+               .max_requests = kMostRequests});
   return made.local_address();
 }
 

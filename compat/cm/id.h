@@ -43,6 +43,8 @@ class Id : public rdma_cm_id {
   void resolve_addr(const sockaddr* source, const sockaddr* destination);
   void resolve_route();
   void connect(const rdma_conn_param* parameters);
+  /// Throws Refusal(EINVAL) where connect() has not led to a connection.
+  void check_connected() const;
   void listen(int backlog);
   void accept(const rdma_conn_param* parameters);
   void reject(std::span<const std::byte> private_data);
@@ -92,6 +94,7 @@ class Id : public rdma_cm_id {
   Address asked_;                               // by bind(); the port may be 0
   Address local_;                               // that it got
   std::optional<PortReservation> reservation_;  // from bind to listen
+  uint32_t connecting_ = 0;                     // number of the queue pair that connect() took
   Depths requested_;                            // the most that accept() can have
   std::mutex engine_mutex_;  // guards changes of engine_ids_ against threads that fetch events
   std::vector<diwarp::CmId> engine_ids_;  // a listener on all addresses has one of each family

@@ -107,9 +107,9 @@ DIWARP_COMPAT_EXPORT int rdma_connect(rdma_cm_id* id, rdma_conn_param* parameter
   });
 }
 
-/// There is no event that comes before `established` and has to be answered.
-DIWARP_COMPAT_EXPORT int rdma_establish(rdma_cm_id*) {
-  return minus_one([] { throw Refusal(EINVAL); });
+/// There is no event that comes before `established` and has to be answered: nothing is left to do.
+DIWARP_COMPAT_EXPORT int rdma_establish(rdma_cm_id* id) {
+  return minus_one([&] { id_of(id).check_connected(); });
 }
 
 DIWARP_COMPAT_EXPORT int rdma_listen(rdma_cm_id* id, int backlog) {

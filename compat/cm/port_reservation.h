@@ -10,7 +10,8 @@ namespace diwarp::compat {
 class PortReservation {
  public:
   /// Port 0: a free one. Throws Refusal(EADDRINUSE), (EACCES), (EADDRNOTAVAIL).
-  explicit PortReservation(const Address& address);
+  /// Of "::" for IPv4 as well, unless `ipv6_only`.
+  PortReservation(const Address& address, bool ipv6_only);
   PortReservation(PortReservation&& other) noexcept;
   PortReservation& operator=(PortReservation&&) = delete;
   ~PortReservation();

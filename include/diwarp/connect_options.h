@@ -127,6 +127,8 @@ struct AcceptOptions {
 
 struct ListenOptions {
   int backlog = 128;
+  /// On "::" IPv4 connections come as well, unless this is set.
+  bool ipv6_only = false;
   /// Connections whose MPA request has not come whole yet, in all and from one address: 1 to 4,096.
   /// When one more comes, the oldest of them is closed, of that address if its share is used up.
   uint32_t max_startups = 256;

@@ -50,8 +50,9 @@ class CapturedConnector final : public Connector {
     if (!pending) return nullptr;
     return std::make_unique<CapturedPending>(std::move(pending), capture_);
   }
-  std::unique_ptr<StreamListener> listen(const Address& local, int backlog) override {
-    return std::make_unique<CapturedListener>(inner_.listen(local, backlog), capture_);
+  std::unique_ptr<StreamListener> listen(const Address& local,
+                                         const ListenSettings& settings) override {
+    return std::make_unique<CapturedListener>(inner_.listen(local, settings), capture_);
   }
   std::unique_ptr<Stream> adopt(int connected_descriptor) override {
     return capture_stream(inner_.adopt(connected_descriptor), capture_);

@@ -36,16 +36,17 @@ bool connection_waits(int listening) {
                   "(ulimit -n)");
 }
 
-UniqueFd open_listening(const Address& address, int backlog) {
+UniqueFd open_listening(const Address& address, const ListenSettings& settings) {
   UniqueFd fd = open_tcp_socket(address.family());
   if (!fd) throw_listen_error(errno, address);  // before another call sets errno
   sockaddr_storage name;
   const socklen_t length = address.to_sockaddr(name);
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.family() == AddressFamily::ipv6)
-    set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, address.is_any() ? 0 : 1);
+    set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY,
+                      address.is_any() && !settings.ipv6_only ? 0 : 1);
   const bool listens = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), length) == 0 &&
-                       ::listen(fd.get(), std::max(backlog, 1)) == 0;
+                       ::listen(fd.get(), std::max(settings.backlog, 1)) == 0;
   if (!listens) throw_listen_error(errno, address);
   return fd;
 }
@@ -83,8 +84,9 @@ class TcpListener final : public StreamListener {
 
 }  // namespace
 
-std::unique_ptr<StreamListener> TcpConnector::listen(const Address& local, int backlog) {
-  return std::make_unique<TcpListener>(open_listening(local, backlog));
+std::unique_ptr<StreamListener> TcpConnector::listen(const Address& local,
+                                                     const ListenSettings& settings) {
+  return std::make_unique<TcpListener>(open_listening(local, settings));
 }
 
 }  // namespace diwarp::llp

@@ -171,7 +171,8 @@ void Acceptor::admit(IncomingRequest request) {
 std::unique_ptr<llp::StreamListener> open_listener(Control& control, const Address& address,
                                                    const ListenOptions& options) {
   check(options);
-  return control.connector().listen(address, options.backlog);
+  return control.connector().listen(address,
+                                    {.backlog = options.backlog, .ipv6_only = options.ipv6_only});
 }
 
 }  // namespace diwarp::rnic

@@ -184,6 +184,36 @@ TEST_CASE("Options of another size, and unknown ones, are refused") {
   CHECK(set(7, RDMA_OPTION_ID_TOS, 1) == ENOSYS);
 }
 
+TEST_CASE("Of two listeners on one port one is for IPv4 and one for IPv6 alone, in either order") {
+  const bool ipv6_first = GENERATE(true, false);
+  const auto channel = make_channel();
+  const auto first = make_id(channel.get());
+  const auto second = make_id(channel.get());
+  rdma_cm_id* const of_ipv6 = ipv6_first ? first.get() : second.get();
+  int on = 1;
+  REQUIRE(rdma_set_option(of_ipv6, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on) == 0);
+  const auto listen = [](rdma_cm_id* id, const char* address, uint16_t port) {
+    SocketAddress own(address, port);
+    return error_of([&] { return rdma_bind_addr(id, own.get()) != 0 ? -1 : rdma_listen(id, 1); });
+  };
+  REQUIRE(listen(first.get(), ipv6_first ? "::" : "0.0.0.0", 0) == 0);
+  const uint16_t port = be16toh(rdma_get_src_port(first.get()));
+  CHECK(listen(second.get(), ipv6_first ? "0.0.0.0" : "::", port) == 0);
+}
+
+TEST_CASE("A listener on all IPv6 addresses has the port of IPv4 as well") {
+  const auto channel = make_channel();
+  const auto both = make_id(channel.get());
+  SocketAddress all("::", 0);
+  REQUIRE(rdma_bind_addr(both.get(), all.get()) == 0);
+  REQUIRE(rdma_listen(both.get(), 1) == 0);
+  const auto other = make_id(channel.get());
+  SocketAddress taken("0.0.0.0", be16toh(rdma_get_src_port(both.get())));
+  CHECK(error_of([&] {
+          return rdma_bind_addr(other.get(), taken.get()) != 0 ? -1 : rdma_listen(other.get(), 1);
+        }) == EADDRINUSE);
+}
+
 TEST_CASE("Depths beyond the device's are refused, and private data that do not fit") {
   const auto channel = make_channel();
   const auto id = make_id(channel.get());

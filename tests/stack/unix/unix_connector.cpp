@@ -91,12 +91,13 @@ std::unique_ptr<llp::PendingConnection> UnixConnector::connect(const Address& so
   return nullptr;
 }
 
-std::unique_ptr<llp::StreamListener> UnixConnector::listen(const Address& local, int backlog) {
+std::unique_ptr<llp::StreamListener> UnixConnector::listen(const Address& local,
+                                                           const llp::ListenSettings& settings) {
   UniqueFd fd = open_unix(SOCK_STREAM);
   const Address bound = bind_unix(fd.get(), SOCK_STREAM, local);
   if (bound.port() == 0 && errno == EADDRINUSE)
     throw Error(make_error_code(Errc::address_in_use), local.to_string() + " is in use");
-  if (bound.port() == 0 || ::listen(fd.get(), std::max(backlog, 1)) != 0)
+  if (bound.port() == 0 || ::listen(fd.get(), std::max(settings.backlog, 1)) != 0)
     throw Error(last_error(), "Cannot listen on " + local.to_string());
   return std::make_unique<UnixListener>(std::move(fd), bound);
 }

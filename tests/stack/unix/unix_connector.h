@@ -10,7 +10,8 @@ class UnixConnector final : public llp::Connector {
  public:
   std::unique_ptr<llp::PendingConnection> connect(const Address& source, const Address& peer,
                                                   std::error_code& error) override;
-  std::unique_ptr<llp::StreamListener> listen(const Address& local, int backlog) override;
+  std::unique_ptr<llp::StreamListener> listen(const Address& local,
+                                              const llp::ListenSettings& settings) override;
   std::unique_ptr<llp::Stream> adopt(int connected_descriptor) override;
   std::error_code find_source(const Address& own, const Address& peer, Address& source) override;
 };

@@ -81,7 +81,7 @@ TEST_CASE("a connection that a listener accepts carries bytes both ways, and bot
   TcpConnector connector;
   const AddressFamily family = GENERATE(AddressFamily::ipv4, AddressFamily::ipv6);
   const Address host = Address::loopback(family);
-  const auto listener = connector.listen(host, 1);
+  const auto listener = connector.listen(host, {1});
   REQUIRE(listener->local_address().port() != 0);
   const auto result = connected(connector, host, listener->local_address());
   REQUIRE(result.stream);
@@ -96,7 +96,7 @@ TEST_CASE("a connection that a listener accepts carries bytes both ways, and bot
 
 TEST_CASE("both ends of a connection are non-blocking, closed on exec, and delay nothing") {
   TcpConnector connector;
-  const auto listener = connector.listen(kLoopback, 1);
+  const auto listener = connector.listen(kLoopback, {1});
   const auto result = connected(connector, kLoopback, listener->local_address());
   REQUIRE(result.stream);
   const auto other = accepted(*listener);
@@ -110,7 +110,7 @@ TEST_CASE("both ends of a connection are non-blocking, closed on exec, and delay
 
 TEST_CASE("a connection leaves from the source it was given, or from the system's choice") {
   TcpConnector connector;
-  const auto listener = connector.listen(kLoopback, 2);
+  const auto listener = connector.listen(kLoopback, {2});
   const auto bound = connected(connector, Address::parse("127.0.0.2"), listener->local_address());
   REQUIRE(bound.stream);
   const Address source = bound.stream->local_address();
@@ -128,17 +128,17 @@ TEST_CASE("a connection leaves from the source it was given, or from the system'
 
 TEST_CASE("a connection to a port where nobody listens is refused") {
   TcpConnector connector;
-  const Address gone = connector.listen(kLoopback, 1)->local_address();
+  const Address gone = connector.listen(kLoopback, {1})->local_address();
   CHECK(connected(connector, kLoopback, gone).error == std::errc::connection_refused);
 }
 
 TEST_CASE("a connection to its own port, which nobody else serves, is refused") {
   TcpConnector connector;
-  const Address own = connector.listen(kLoopback, 1)->local_address();  // its port is free again
+  const Address own = connector.listen(kLoopback, {1})->local_address();  // its port is free again
   const auto result = connected(connector, own, own);
   CHECK(result.error == std::errc::connection_refused);
   CHECK_FALSE(result.stream);
-  CHECK(connector.listen(own, 1)->local_address() == own);
+  CHECK(connector.listen(own, {1})->local_address() == own);
 }
 
 TEST_CASE("a connection from an address of nobody's cannot be begun") {
@@ -150,7 +150,7 @@ TEST_CASE("a connection from an address of nobody's cannot be begun") {
 
 TEST_CASE("a connection that is given up before it is accepted is closed") {
   TcpConnector connector;
-  const auto listener = connector.listen(kLoopback, 1);
+  const auto listener = connector.listen(kLoopback, {1});
   std::error_code error;
   auto pending = connector.connect(kLoopback, listener->local_address(), error);
   REQUIRE(pending);
@@ -164,25 +164,36 @@ TEST_CASE("a connection that is given up before it is accepted is closed") {
 
 TEST_CASE("a listener has nothing to accept while nobody connects, and refuses nobody") {
   TcpConnector connector;
-  const auto listener = connector.listen(kLoopback, 1);
+  const auto listener = connector.listen(kLoopback, {1});
   CHECK(listener->accept().status == AcceptStatus::none);
   CHECK(listener->refuse_next() == Refusal::nobody);
 }
 
+TEST_CASE(
+    "a listener on all IPv6 addresses has the port of IPv4 as well, unless it is for IPv6 alone") {
+  TcpConnector connector;
+  const bool ipv6_only = GENERATE(false, true);
+  const auto listener =
+      connector.listen(Address::any(AddressFamily::ipv6), {.ipv6_only = ipv6_only});
+  const uint16_t port = listener->local_address().port();
+  const auto of_ipv4 = [&] { connector.listen(Address::any(AddressFamily::ipv4, port), {1}); };
+  CHECK((error_of(of_ipv4) == make_error_code(Errc::address_in_use)) == !ipv6_only);
+}
+
 TEST_CASE("a port where somebody listens is in use, until that listener is gone") {
   TcpConnector connector;
-  auto listener = connector.listen(kLoopback, 1);
+  auto listener = connector.listen(kLoopback, {1});
   const Address address = listener->local_address();
-  CHECK(error_of([&] { connector.listen(address, 1); }) == make_error_code(Errc::address_in_use));
+  CHECK(error_of([&] { connector.listen(address, {1}); }) == make_error_code(Errc::address_in_use));
   listener.reset();
-  CHECK_FALSE(error_of([&] { connector.listen(address, 1); }));
-  CHECK(error_of([&] { connector.listen(Address::parse("192.0.2.1"), 1); }) ==
+  CHECK_FALSE(error_of([&] { connector.listen(address, {1}); }));
+  CHECK(error_of([&] { connector.listen(Address::parse("192.0.2.1"), {1}); }) ==
         std::errc::address_not_available);
 }
 
 TEST_CASE("without descriptors a listener says that one waits, and can refuse it all the same") {
   TcpConnector connector;
-  const auto listener = connector.listen(kLoopback, 4);
+  const auto listener = connector.listen(kLoopback, {4});
   const auto peer = connected(connector, kLoopback, listener->local_address());
   REQUIRE(peer.stream);
   REQUIRE(ready(listener->descriptor(), POLLIN));

@@ -75,7 +75,9 @@ class NoConnector final : public llp::Connector {
                                                   std::error_code&) override {
     return nullptr;
   }
-  std::unique_ptr<llp::StreamListener> listen(const Address&, int) override { return nullptr; }
+  std::unique_ptr<llp::StreamListener> listen(const Address&, const llp::ListenSettings&) override {
+    return nullptr;
+  }
   std::unique_ptr<llp::Stream> adopt(int) override { return nullptr; }
   std::error_code find_source(const Address&, const Address&, Address&) override { return {}; }
 };
