@@ -25,32 +25,30 @@ int errno_value(Body&& body) {
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (...) {
-    return errno_of_current_exception();
+    return errno = errno_of_current_exception();
   }
 }
 
 /// 0, or -1 with errno: functions of librdmacm, and some of libibverbs.
 template <class Body>
 int minus_one(Body&& body) {
-  const int code = errno_value(std::forward<Body>(body));
-  if (code == 0) return 0;
-  errno = code;
-  return -1;
+  return errno_value(std::forward<Body>(body)) == 0 ? 0 : -1;
 }
 
 /// What `body` returns, a pointer, or null with errno.
 template <class Body>
 auto or_null(Body&& body) -> decltype(body()) {
   decltype(body()) made = nullptr;
-  const int code = errno_value([&] { made = std::forward<Body>(body)(); });
-  if (code != 0) errno = code;
+  errno_value([&] { made = std::forward<Body>(body)(); });
   return made;
 }
 
 /// Nothing at all.
 template <class Body>
 void quietly(Body&& body) {
+  const int before = errno;
   errno_value(std::forward<Body>(body));
+  errno = before;
 }
 
 }  // namespace diwarp::compat

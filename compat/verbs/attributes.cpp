@@ -83,6 +83,9 @@ ibv_device_attr device_attributes(Device& device) {
   known.max_qp_rd_atom = std::min<int>(limits.max_ird, kMaxDepth);
   known.max_qp_init_rd_atom = std::min<int>(limits.max_ord, kMaxDepth);
   known.max_res_rd_atom = std::min(known.max_qp, kMost / kMaxDepth) * known.max_qp_rd_atom;
+  known.max_mcast_grp = known.max_total_mcast_qp_attach = kMost;
+  known.max_mcast_qp_attach = known.max_qp;
+  known.max_ah = kMost;
   known.atomic_cap = IBV_ATOMIC_HCA;
   known.device_cap_flags =
       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;

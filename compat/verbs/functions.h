@@ -23,6 +23,8 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad);
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init);
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad);
 
+ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* init);
+
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* binding);
 int dealloc_mw(ibv_mw* mw);

@@ -49,8 +49,16 @@ void RcQp::move_to(const ibv_qp_attr& attributes, int mask) {
   if (state == IBV_QPS_RTR) return to_rtr(attributes, mask);
   if (state == IBV_QPS_RTS) return to_rts(attributes);
   if (state == IBV_QPS_SQD && now == IBV_QPS_RTS) return queue_pair().modify(QpState::sqd);
-  refuse_if(state != IBV_QPS_INIT || (now != IBV_QPS_RESET && now != IBV_QPS_INIT), EINVAL);
+  refuse_if(state != IBV_QPS_INIT, EINVAL);
+  if (is_led_by_connection()) return;
+  refuse_if(now != IBV_QPS_RESET && now != IBV_QPS_INIT, EINVAL);
   leave_reset();
+}
+
+/// By the connection manager, further than its program knows.
+bool RcQp::is_led_by_connection() const {
+  const ibv_qp_state now = current_state();
+  return !named_ && (now == IBV_QPS_RTS || now == IBV_QPS_SQD);
 }
 
 /// A queue pair that the connection manager connects, or has connected, is led on by that alone.
@@ -65,7 +73,7 @@ void RcQp::to_rtr(const ibv_qp_attr& attributes, int mask) {
     set_step(IBV_QPS_RTR);
     return queue_pair().modify(QpState::rts);
   }
-  if (!named_ && (now == IBV_QPS_RTS || now == IBV_QPS_SQD)) return;
+  if (is_led_by_connection()) return;
   refuse_if(now != IBV_QPS_INIT, EINVAL);
   set_step(IBV_QPS_RTR);
 }

@@ -32,6 +32,7 @@ class RcQp final : public Qp {
   bool tell(const WorkCompletion& completion, ibv_wc& told) override;
   void release_kept_back();
   void move_to(const ibv_qp_attr& attributes, int mask);
+  bool is_led_by_connection() const;
   void to_rtr(const ibv_qp_attr& attributes, int mask);
   void to_rts(const ibv_qp_attr& attributes);
   void begin_anew();

@@ -28,7 +28,7 @@ bool fits_connection_manager(ibv_qp_state from, ibv_qp_state to, int mask) {
 /// A connection of the manager's has led it further than its program knows.
 bool is_there_already(ibv_qp_state from, ibv_qp_state to) {
   const bool connected = from == IBV_QPS_RTS || from == IBV_QPS_SQD;
-  return connected && (to == IBV_QPS_RTR || to == IBV_QPS_RTS);
+  return connected && (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS);
 }
 
 }  // namespace

@@ -52,6 +52,23 @@ def rping_over_ipv6():
     rping(own_address6())
 
 
+@case(("serving",), ("connecting",), ("both",))
+def rping_leads_its_own_queue_pair(role):
+    address, port = own_address(), free_port()
+    common = ("-a", address, "-p", port, "-V", "-C", 10)
+    own = {"serving": (True, False), "connecting": (False, True), "both": (True, True)}[role]
+    server, client = (("-q",) if wanted else () for wanted in own)
+    pair(("rping", "-s", *server, *common), ("rping", "-c", *client, *common), port)
+
+
+@case()
+def rping_serves_both_families_on_all_addresses():
+    for address in (own_address(), own_address6()):
+        port = free_port()
+        common = ("-p", port, "-V", "-C", 10)
+        pair(("rping", "-s", "-a", "::", *common), ("rping", "-c", "-a", address, *common), port)
+
+
 @case()
 def no_crc_within_a_host_but_on_request():
     for run, told in (((), "CRC off"), (("--crc",), "CRC on")):

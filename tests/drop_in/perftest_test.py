@@ -48,12 +48,19 @@ def datagram_latency(how):
     perftest("ib_send_lat", "-c", "UD", "-s", 1024, run=RELIABLE if how == "reliable" else ())
 
 
-@works("ib_send_bw", "perftest", "datagrams, with `--ud reliable`", "`-R -c UD -s 1024 -n 5000`")
+@works("ib_send_bw", "perftest", "datagrams, with the connection manager and without it, with `--ud reliable`",
+       "`-R -c UD -s 1024 -n 5000`")
 @fails("`ib_send_bw -c UD` without `--ud reliable`", "perftest", "a lost message ends it, as on "
        "any lossy network: it waits for ever")
 @case()
 def datagram_bandwidth():
     perftest("ib_send_bw", "-c", "UD", "-s", 1024, "-n", 5000, run=RELIABLE)
+
+
+@case()
+def datagram_bandwidth_without_manager():
+    """The server writes its counts of free receives from RTR."""
+    perftest("ib_send_bw", "-c", "UD", "-s", 1000, meeting=("-x", 0), run=RELIABLE)
 
 
 @works("ib_send_lat, ib_write_lat, ib_read_lat, ib_send_bw, ib_write_bw, ib_read_bw", "perftest",

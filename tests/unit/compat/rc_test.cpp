@@ -68,6 +68,8 @@ TEST_CASE("A queue pair of the connection manager's needs no attributes, but rig
   CHECK(error_of(IBV_QPS_INIT, IBV_QPS_RTR, kByManager) == 0);
   CHECK(error_of(IBV_QPS_RTS, IBV_QPS_RTS, kRts) == 0);
   CHECK(error_of(IBV_QPS_RTS, IBV_QPS_RTS, kRts, true) == EINVAL);
+  CHECK(error_of(IBV_QPS_RTS, IBV_QPS_INIT, kInit) == 0);
+  CHECK(error_of(IBV_QPS_RTS, IBV_QPS_INIT, kInit, true) == EINVAL);
 }
 
 TEST_CASE("A named peer has 10 s to come, or what the timeout and the retry count make") {
