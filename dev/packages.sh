@@ -29,7 +29,7 @@ packages_for() {
       drop-in)
         printf '%s\n' rdmacm-utils ibverbs-utils perftest libfabric-bin libfabric1 qperf fio ucx-utils libucx0 \
           tgt python3-pyverbs openmpi-bin libopenmpi-dev netpipe-openmpi hpcc librpma0 librpma-dev \
-          libdapl2 qemu-system-x86 seabios
+          libdapl2 dapl2-utils libiscsi-bin qemu-system-x86 qemu-utils qemu-block-extra seabios
         ;;
       # Clang with the sanitizers' libraries and libFuzzer, and what shows coverage.
       clang) printf '%s\n' clang-14 clang libclang-rt-14-dev llvm-14 ;;

@@ -4,6 +4,7 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 import time
 
@@ -102,6 +103,8 @@ def fio(verb):
 
 # --- librpma.
 
+@works("programs for librpma", "librpma-dev", "Write, flush, Read, private data, contents verified; no "
+       "immediate data", "tests/drop_in/rpma_traffic.c")
 @case()
 def librpma_writes_and_reads():
     installed_files("librpma-dev")
@@ -109,6 +112,100 @@ def librpma_writes_and_reads():
     made = compiled("rpma_traffic", "cc", "-lrpma", "-libverbs")
     address, port = own_address(), free_port()
     pair((made, "server", address, port), (made, "client", address, port), port)
+
+
+# --- DAPL.
+
+DAT_CONF = "diwarp u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"{address} 0\" \"\"\n"
+TRANSACTION = ("-T", "T", "-V", "-t", 2, "-w", 4, "-i", 100, "client", "RW", 4096, 1, "server", "RW", 2048, 4,
+               "server", "RR", 1024, 1, "client", "RR", 2048, 1, "client", "SR", 1024, 3, "-f",
+               "server", "SR", 256, 3, "-f")
+
+
+@works("dapltest", "dapl2-utils", "Sends, Writes and Reads of two threads with four end points each, contents "
+       "verified", "`dapltest -T S -D NAME`; `dapltest -T T -V -s IP -D NAME -t 2 -w 4 client RW 4096 1 ...`")
+@fails("dtestx", "dapl2-utils", "DAPL has its extensions over InfiniBand alone")
+@case()
+def dapltest():
+    """Its status is 0 whatever happens: what counts is what it prints."""
+    address, port = own_address(), free_port()
+    with open(harness.path("dat.conf"), "w") as file:
+        file.write(DAT_CONF.format(address=address))
+    os.environ["DAT_OVERRIDE"] = harness.path("dat.conf")
+    server = over("dapltest", "-T", "S", "-D", "diwarp", "-n", port)
+    wait_until(lambda: is_listening(port), "dapltest does not listen")
+    common = ("-s", address, "-D", "diwarp", "-n", port)
+    client = over("dapltest", *TRANSACTION[:2], *common, *TRANSACTION[2:])
+    client.end(0, LONG)
+    told = client.output + client.errors()
+    check("Total RDMA Read" in told and "bad connection event" not in told, told)
+    over("dapltest", "-T", "Q", *common).end(0)
+    server.end(0)
+
+
+# --- iSER.
+
+TARGET, INITIATOR = "iqn.2024.test:disk", "iqn.2024.test:initiator"
+NAME_OF_QEMU = "iqn.2008-11.org.linux-kvm"  # qemu-img dd has no other
+CHUNK = 256 * 1024  # libiscsi 1.19 crashes above
+
+
+def administer(number, operation, mode, *options):
+    done = subprocess.run([program("tgtadm"), "-C", str(number), "--lld", "iser", "--op", operation, "--mode",
+                           mode, "--tid", "1", *options], capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == 0, f"tgtadm {operation} {mode} {options}: {done.stderr}")
+
+
+def start_target(disk, port):
+    """tgtd with one disk. It is ended by force: a session that its peer left stays, and ends it with a
+    signal when its target is deleted."""
+    number = free_port()  # of its socket for tgtadm, in a folder whose name is short
+    os.environ["TGT_IPC_SOCKET"] = harness.path("s")
+    target = over("tgtd", "-f", "-C", number, "--iscsi", f"portal=127.0.0.1:{free_port()}", "--iser",
+                  f"port={port},pool_sz_mb=128")
+    wait_until(lambda: target.process.poll() is not None or is_listening(port),
+               "tgtd does not listen")
+    administer(number, "new", "target", "-T", TARGET)
+    administer(number, "new", "logicalunit", "--lun", "1", "-b", disk)
+    administer(number, "bind", "target", "-I", "ALL")
+    for name in (INITIATOR, NAME_OF_QEMU):
+        administer(number, "bind", "target", "-Q", name)
+    return target
+
+
+@works("tgtd (iSER), iscsi-inq", "tgt", "a target with a file; an initiator needs its name bound as well as its "
+       "address", "`tgtd -f --iser port=P,pool_sz_mb=128`; `iscsi-inq -i NAME iser://IP:P/TARGET/1`")
+@works("qemu-io, qemu-img dd", "qemu-block-extra", "reads and writes over iSER of up to 256 KiB each, contents "
+       "verified", "`qemu-io --image-opts driver=iscsi,transport=iser,...`; `qemu-img dd bs=64k if=iser://...`")
+@fails("iscsi-ls", "libiscsi-bin", "it takes `iscsi://` alone")
+@fails("iscsi-test-cu, `qemu-img convert` to `iser://`", "libiscsi7",
+       "libiscsi's iSER uses memory that it has not set, and ends with a signal above 256 KiB or 256 commands")
+@case()
+def iser():
+    for name in ("tgtd", "iscsi-inq", "qemu-io", "qemu-img"):
+        program(name)
+    installed_files("qemu-block-extra")
+    address, port = own_address(), free_port()
+    disk, chunk, copy = map(harness.path, ("disk", "chunk", "copy"))
+    for path, length in ((disk, 16 * CHUNK), (chunk, CHUNK)):
+        with open(path, "wb") as file:
+            file.write(os.urandom(length))
+    target = start_target(disk, port)
+    place = f"iser://{address}:{port}/{TARGET}/1"
+    run("iscsi-inq", "-i", INITIATOR, place)
+    image = (f"driver=iscsi,transport=iser,portal={address}:{port},target={TARGET},lun=1,"
+             f"initiator-name={INITIATOR}")
+    run("qemu-io", "--image-opts", image, "-c", f"write -s {chunk} 1M {CHUNK}",
+        "-c", f"write -P 0x5a 2M {CHUNK}", "-c", f"read -P 0x5a 2M {CHUNK}", "-c", "flush")
+    run("qemu-img", "dd", "-f", "raw", "-O", "raw", "bs=64k", f"if={place}", f"of={copy}")
+    with open(disk, "rb") as file:
+        now = file.read()
+    with open(chunk, "rb") as file:
+        check(now[1 << 20:][:CHUNK] == file.read(), "what was written is not in the file")
+    check(now[2 << 20:][:CHUNK] == b"\x5a" * CHUNK, "nor is the pattern")
+    with open(copy, "rb") as file:
+        check(file.read() == now, "what was read is not what is in the file")
+    target.kill()
 
 
 # --- QEMU.
