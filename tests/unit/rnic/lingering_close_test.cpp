@@ -38,7 +38,7 @@ TEST_CASE("lingering closes beyond the limit close their connections at once and
                                                      DeviceOptions{.progress = Progress::manual});
   rnic::Control& control = device->control();
   llp::Connector& connector = device->connector();
-  const auto listener = connector.listen(Address::parse("127.0.0.1"), 16);
+  const auto listener = connector.listen(Address::parse("127.0.0.1"), {16});
   std::vector<UniqueFd> peers;
   for (size_t i = 0; i < rnic::kMaxLingeringCloses + kMore; ++i) {
     auto [ours, theirs] = ends(connector, listener->local_address(), listener->descriptor());
