@@ -17,8 +17,8 @@ namespace diwarp::rnic {
 namespace {
 
 /// Between attempts to connect to a peer that refuses: at first, and once it has doubled.
-constexpr std::chrono::milliseconds kFirstRefusedPause(10);
-constexpr std::chrono::milliseconds kLongestRefusedPause(160);
+constexpr Duration kFirstRefusedPause = std::chrono::milliseconds(10);
+constexpr Duration kLongestRefusedPause = std::chrono::milliseconds(160);
 
 mpa::MpaProposal proposal_of(const ConnectOptions& options) {
   // guard(connect): condition => false
@@ -313,7 +313,7 @@ void Connecting::fail_or_retry(ConnectOutcome outcome) {
   may_fall_back_ = falls_back_;
   if (falls_back_) proposal_.revision = 2;
   refused_timer_.expires_after(std::min(refused_pause_, left));
-  refused_pause_ = std::min<Duration>(2 * refused_pause_, kLongestRefusedPause);
+  refused_pause_ = std::min(2 * refused_pause_, kLongestRefusedPause);
   refused_timer_.async_wait(
       [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
         if (!error && self->done_ && attempt == self->attempt_) self->open();
