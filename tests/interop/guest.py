@@ -206,15 +206,20 @@ def report_of(running, timeout=PATIENCE):
     return report
 
 
+AFTERWARDS = 15      # seconds for what the others still say when one has failed
+
+
 def reports_of(*runs):
-    """Of all, each of which must be well; the first that is not ends the wait for the others."""
-    reports = []
+    """Of all, each of which must be well. When one is not, the message has what all of them say."""
+    reports, failed = [], []
     for running in runs:
         try:
-            reports.append(report_of(running))
+            reports.append(report_of(running, AFTERWARDS if failed else PATIENCE))
+            if not reports[-1]["ok"]:
+                failed.append(reports[-1]["text"])
         except AssertionError as error:
-            check(False, "\n".join([str(error)] + [r["text"] for r in reports]))
-        check(reports[-1]["ok"], "\n".join(r["text"] for r in reports))
+            failed.append(str(error))
+    check(not failed, "\n".join(failed + [r["text"] for r in reports if r["ok"]]))
     return reports
 
 

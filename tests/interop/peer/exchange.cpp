@@ -42,7 +42,7 @@ void Exchange::do_step(const Message& order, Step step) {
   }
 }
 
-Outcome Exchange::run_client() {
+void Exchange::run_client() {
   if (options_.greet) receive(Type::hello);
   uint32_t seed = 1;
   for (uint32_t round = 0; round < options_.rounds; ++round) {
@@ -52,24 +52,22 @@ Outcome Exchange::run_client() {
           const Message order{
               .op = op, .actor = actor, .fault = options_.fault, .size = size, .seed = seed++};
           do_step(order, [&] { client_step(order); });
-          if (options_.fault != Fault::none) return outcome_;
+          if (options_.fault != Fault::none) return;
         }
       }
     }
   }
-  return outcome_;
 }
 
-Outcome Exchange::run_server() {
+void Exchange::run_server() {
   if (options_.greet) send({.type = Type::hello});
   while (true) {
     const Message message = receive_message();
     if (message.type == Type::bye) break;
     if (message.type != Type::order) throw Failure("the client sent no order");
     do_step(message, [&] { server_step(message); });
-    if (message.fault != Fault::none) return outcome_;
+    if (message.fault != Fault::none) return;
   }
-  return outcome_;
 }
 
 void Exchange::part() {

@@ -27,10 +27,12 @@ class Exchange {
   Exchange(Endpoint& endpoint, const Options& options) : endpoint_(endpoint), options_(options) {}
 
   /// All steps.
-  Outcome run_client();
-  Outcome run_server();
+  void run_client();
+  void run_server();
   /// The end of the protocol; then the client disconnects.
   void part();
+  /// So far: what was done before an exception counts.
+  Outcome& outcome() { return outcome_; }
 
  private:
   // Both sides of a step.

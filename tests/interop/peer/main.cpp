@@ -98,34 +98,36 @@ void verify_private_data(const Endpoint& endpoint, const Options& options) {
   }
 }
 
-Outcome converse(Endpoint& endpoint, const Options& options, Meeting* meeting) {
+void converse(Exchange& exchange, Endpoint& endpoint, const Options& options, Meeting* meeting) {
   verify_private_data(endpoint, options);
-  Exchange exchange(endpoint, options);
-  Outcome outcome = options.server ? exchange.run_server() : exchange.run_client();
+  options.server ? exchange.run_server() : exchange.run_client();
   if (meeting != nullptr) {
     meeting->arrive();
     meeting->wait();
   }
   exchange.part();
-  if (!options.server && !outcome.ending.ended) endpoint.disconnect();
-  if (!outcome.ending.ended) outcome.ending = endpoint.wait_ended(options.timeout);
-  if (!outcome.ending.ended) throw Failure("the connection did not end");
-  return outcome;
+  Ending& ending = exchange.outcome().ending;
+  if (!options.server && !ending.ended) endpoint.disconnect();
+  if (!ending.ended) ending = endpoint.wait_ended(options.timeout);
+  if (!ending.ended) throw Failure("the connection did not end");
 }
 
 /// One connection from its first message to its end; the message of an exception becomes the
 /// report's.
 void converse_and_report(Endpoint& endpoint, const Options& options, Meeting* meeting,
                          Report& report) {
-  Outcome outcome;
+  Exchange exchange(endpoint, options);
+  Outcome& outcome = exchange.outcome();
   try {
-    outcome = converse(endpoint, options, meeting);
+    converse(exchange, endpoint, options, meeting);
     if (options.expect_end) throw Failure("the peer did not break the connection");
   } catch (const ConnectionEnded& error) {
     outcome.failed_status = error.what();
     outcome.ending = endpoint.wait_ended(options.timeout);
     if (!outcome.ending.ended) report.add_failure("the connection ended without an event");
-    if (!options.expect_end) report.add_failure(std::string("connection lost: ") + error.what());
+    if (!options.expect_end)
+      report.add_failure("connection lost after the start of step " +
+                         std::to_string(outcome.steps) + ": " + error.what());
   } catch (const std::exception& error) {
     report.add_failure(error.what());
   }
