@@ -28,6 +28,8 @@ cases = {}
 class DropIn:
     """What the cases want of a guest: commands that run over the drop-ins, and their ports."""
 
+    is_siw = False
+
     def __init__(self, *options):
         self._options = options  # of diwarp-run
         self.siw_ports = {}      # as the commands have them: as they are here

@@ -8,7 +8,9 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 import guest
 import interop_test
@@ -58,6 +60,53 @@ class TriedAgainTest(unittest.TestCase):
     def test_a_fault_of_the_test_itself_is_not_hidden(self):
         with self.assertRaises(KeyError):
             self.run_with(KeyError("reports"), "well")
+
+
+class GaveUpTest(unittest.TestCase):
+    """An exchange is done once more where siw ended it, and for nothing else."""
+
+    SIW = {"ok": False, "status": "local QP operation error", "terminate": "",
+           "failure": "connection lost after the start of step 3: local QP operation error"}
+    LOST = {"ok": False, "status": "flushed", "terminate": "",
+            "failure": "connection lost after the start of step 3: flushed"}
+
+    def run_with(self, *outcomes, is_siw=True):
+        """What comes of it, and how often siw gave up."""
+        left = list(outcomes)
+
+        def once(*_):
+            outcome = left.pop(0)
+            if isinstance(outcome, list):
+                raise guest.Failed("peers failed", outcome)
+            return outcome
+        machine = types.SimpleNamespace(is_siw=is_siw, gave_up=0)
+        with mock.patch.object(guest, "exchange_once", once):
+            with contextlib.redirect_stdout(io.StringIO()):
+                try:
+                    return guest.exchange(machine, True, ""), machine.gave_up
+                except guest.Failed as failed:
+                    return failed.reports, machine.gave_up
+
+    def test_siw_that_gave_up_is_asked_again(self):
+        self.assertEqual(self.run_with([self.SIW, self.LOST], "well"), ("well", 1))
+
+    def test_siw_that_gives_up_twice_is_a_failure(self):
+        reports = [self.SIW, self.LOST]
+        self.assertEqual(self.run_with(reports, reports), (reports, 1))
+
+    def test_what_diwarp_found_wrong_or_waited_for_in_vain_is_a_failure(self):
+        for other in (self.LOST | {"terminate": "sent 2/0/2"},
+                      self.LOST | {"failure": "a receive never completed"}):
+            reports = [self.SIW, other]
+            self.assertEqual(self.run_with(reports, "well"), (reports, 0))
+
+    def test_another_status_of_siw_or_no_report_of_diwarp_is_a_failure(self):
+        for reports in ([self.LOST, self.LOST], [self.SIW]):
+            self.assertEqual(self.run_with(reports, "well"), (reports, 0))
+
+    def test_a_drop_in_that_gives_up_is_a_failure(self):
+        reports = [self.SIW, self.LOST]
+        self.assertEqual(self.run_with(reports, "well", is_siw=False), (reports, 0))
 
 
 class StatusTest(unittest.TestCase):
