@@ -64,6 +64,23 @@ TEST_CASE("rd: a message arrives, and completes at its source when it did") {
   CHECK(sent[0].status == WcStatus::success);
 }
 
+TEST_CASE("rd: a queue pair that is destroyed acknowledges what it has delivered") {
+  RdScene scene;
+  std::optional<Party> target(std::in_place, *scene.b_device, rd_options());
+  target->post_receives(2, 100);
+  REQUIRE_FALSE(scene.a.send(target->address(), 0, 100, 6));
+  REQUIRE(scene.collect(scene.a.send_cq, 1, 5s).size() == 1);
+  REQUIRE(drain(target->recv_cq).size() == 1);
+  REQUIRE_FALSE(scene.a.send(target->address(), 0, 100, 7));
+  // One step delivers it; the acknowledgement would leave with the next one.
+  WorkCompletion received;
+  REQUIRE(target->recv_cq.poll({&received, 1}) == 1);
+  target.reset();
+  const auto sent = scene.collect(scene.a.send_cq, 1);
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].status == WcStatus::success);
+}
+
 TEST_CASE("rd: messages of all lengths arrive, the empty one too") {
   RdScene scene({}, {.memory = 2 << 20});
   transfer(scene, {0, 1, 8, 1000, 1400, 1414, 1415, 1418, 1500, 2828, 10000, 0, 65536, 1 << 20, 3});

@@ -106,7 +106,25 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
   attach_to_engine();
 }
 
-RdQueuePair::~RdQueuePair() { detach_from_engine(); }
+RdQueuePair::~RdQueuePair() {
+  acknowledge_all();
+  detach_from_engine();
+}
+
+/// Peers learn of what was delivered: nobody would answer them any more, and their requests failed.
+void RdQueuePair::acknowledge_all() {
+  engine().exclusively([this] {
+    if (state() != QpState::rts) return;
+    peers_.for_each([this](RdPeer& peer) {
+      const bool owes =
+          peer.handshake().established() && peer.receiver().due() != Receiver::Due::nothing;
+      if (!owes) return;
+      peer.receiver().ask_now();  // guard(rd-last-acknowledgement): => return;
+      peers_.make_ready(peer);
+    });
+    if (!peers_.ready.empty()) DatagramQueuePair::transmit(engine().clock().now());
+  });
+}
 
 void RdQueuePair::start_msns() {
   transmit_.reset();
