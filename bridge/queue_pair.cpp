@@ -185,6 +185,11 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
   return {};
 }
 
+/// rdma-core posts a list up to the first that it refuses.
+std::error_code QueuePair::post_all_sends(std::span<const SendWorkRequest>) noexcept {
+  return Errc::unsupported_operation;
+}
+
 /// One that is posted in error, or while the connection ends.
 std::error_code QueuePair::add_flushed(const SendWorkRequest& request) noexcept {
   if (const std::error_code error = check_send(request, capacity_, *parts_.domain)) return error;
@@ -330,6 +335,8 @@ void QueuePair::set_state(QpState to) {
   const std::scoped_lock locks(send_mutex_, receive_mutex_);
   state_ = to;
 }
+
+void QueuePair::set_remote_access(Access) { device().refuse_unsupported("set_remote_access()"); }
 
 void QueuePair::modify(QpState to) {
   std::shared_ptr<Connection> connection;  // ends without the mutex

@@ -35,9 +35,11 @@ class QueuePair final : public provider::QueuePair,
 
   std::error_code post_sends(std::span<const SendWorkRequest> requests,
                              size_t& posted) noexcept override;
+  std::error_code post_all_sends(std::span<const SendWorkRequest> requests) noexcept override;
   std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
                              size_t& posted) noexcept override;
   void modify(QpState to) override;
+  void set_remote_access(Access accesses) override;
   QpState state() const override { return state_; }
   uint32_t number() const override { return number_; }
   Address local_address() override;

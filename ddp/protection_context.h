@@ -24,6 +24,12 @@ class ProtectionContext {
 
   /// The number that windows are bound to. Before the first check.
   void set_queue_pair(uint32_t number) { queue_pair_ = number; }
+  /// Which accesses of peers are allowed where the memory allows them as well; at first all.
+  void set_remote_access(Access accesses) {
+    refused_ = Access::none;
+    for (const Access one : {Access::remote_write, Access::remote_read, Access::remote_atomic})
+      if (!has(accesses, one)) refused_ = refused_ | one;
+  }
   uint32_t queue_pair() const { return queue_pair_; }
 
   // --- Memory of requests: whether every SGE may be used so.
@@ -62,8 +68,12 @@ class ProtectionContext {
   };
   Checked check_tagged(STag stag, Access want, uint64_t offset, uint64_t length) const {
     const Region* const region = stags_.find(stag);
-    return {ddp::check_tagged(region, protection_domain_, queue_pair_, want, offset, length),
-            region};
+    const RegionFault fault =
+        ddp::check_tagged(region, protection_domain_, queue_pair_, want, offset, length);
+    // guard(region): condition => false
+    if (fault == RegionFault::none && (want & refused_) != Access::none)
+      return {RegionFault::access, region};
+    return {fault, region};
   }
   /// The same for a placement: the target is what was checked, from `offset` on.
   struct CheckedTarget {
@@ -102,6 +112,7 @@ class ProtectionContext {
   STagTable& stags_;
   const uint32_t protection_domain_;
   uint32_t queue_pair_ = 0;
+  Access refused_ = Access::none;  // of peers, whatever the memory allows
 };
 
 }  // namespace diwarp::ddp

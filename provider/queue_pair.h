@@ -57,9 +57,12 @@ class QueuePair {
   /// In order, up to the first that fails; `posted` says how many.
   virtual std::error_code post_sends(std::span<const SendWorkRequest> requests,
                                      size_t& posted) noexcept = 0;
+  /// All of them, or none.
+  virtual std::error_code post_all_sends(std::span<const SendWorkRequest> requests) noexcept = 0;
   virtual std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
                                      size_t& posted) noexcept = 0;
   virtual void modify(QpState to) = 0;
+  virtual void set_remote_access(Access accesses) = 0;
   virtual QpState state() const = 0;
   virtual uint32_t number() const = 0;
   /// The address that query() tells, without its system calls: programs call this between messages.

@@ -62,6 +62,11 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
   return object != nullptr ? object->post_sends(requests, posted) : impl_.fault();
 }
 
+std::error_code QueuePair::post_all_sends(std::span<const SendWorkRequest> requests) noexcept {
+  provider::QueuePair* const object = impl_.alive();
+  return object != nullptr ? object->post_all_sends(requests) : impl_.fault();
+}
+
 std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& request) noexcept {
   return post_send({.wr_id = request.wr_id,
                     .sges = request.sges,
@@ -138,6 +143,8 @@ QueuePairAttributes QueuePair::query(const Address& destination) const {
     attributes.max_datagram_payload = datagram->max_datagram_payload(destination);
   return attributes;
 }
+
+void QueuePair::set_remote_access(Access accesses) { impl_->set_remote_access(accesses); }
 
 void QueuePair::set_q_key(uint32_t q_key) { as_datagram(impl_, "set_q_key()").set_q_key(q_key); }
 

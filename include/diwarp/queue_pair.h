@@ -84,6 +84,10 @@ class DIWARP_EXPORT QueuePair {
   /// returns its error, as post_send() has them; `posted` says how many went before it.
   std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
 
+  /// Posts all requests of a list, in order, or none of them where one cannot be posted: then it
+  /// returns that one's error, as post_send() has them. unsupported_operation: hardware devices.
+  std::error_code post_all_sends(std::span<const SendWorkRequest> requests) noexcept;
+
   /// UD, RD: posts a Write-Record (datagram-iWARP, section IV.B.3): writes into the peer's memory
   /// and has the peer told, with a map of the bytes that are valid there. The same as post_send()
   /// with WrOpcode::write_record.
@@ -180,6 +184,12 @@ class DIWARP_EXPORT QueuePair {
 
   /// RD: the peers that it knows now.
   std::vector<ReliablePeer> peers() const;
+
+  /// Which accesses peers have to memory through this queue pair, of those that the memory itself
+  /// allows: a combination of remote_write, remote_read and remote_atomic. At first all. Others
+  /// fail as accesses that the memory does not allow. Throws Error(unsupported_operation) on
+  /// hardware devices.
+  void set_remote_access(Access accesses);
 
   /// UD, RD: changes DatagramOptions::q_key, of which a peer may learn before the queue pair is
   /// ready. Throws Error(invalid_state) in any other state than reset and init.

@@ -105,6 +105,21 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
   return error;
 }
 
+std::error_code QueuePair::post_all_sends(std::span<const SendWorkRequest> requests) noexcept {
+  {
+    const std::lock_guard lock(sends_.lock());
+    const QpState now = state();
+    if (!may_post_sends(now) && !is_ending(now)) return Errc::invalid_state;
+    for (const SendWorkRequest& request : requests)
+      if (const std::error_code error = check_send(request)) return error;
+    if (const std::error_code error = sends_.post_all(requests, !may_post_sends(now))) return error;
+  }
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::posted(subject(), requests);
+  if (!requests.empty()) engine_.notify(*this);
+  return {};
+}
+
 /// Under the post lock.
 std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
   if (const std::error_code error = check_send(request)) return error;
@@ -160,6 +175,10 @@ void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminat
                       std::error_code status) {
   device()->raise(
       {.type = type, .qp_number = number(), .terminate = std::move(terminate), .status = status});
+}
+
+void QueuePair::set_remote_access(Access accesses) {
+  engine_.exclusively([&] { protection_.set_remote_access(accesses); });
 }
 
 void QueuePair::modify(QpState to) {

@@ -40,10 +40,12 @@ class QueuePair : public provider::QueuePair, public Endpoint {
 
   std::error_code post_sends(std::span<const SendWorkRequest> requests,
                              size_t& posted) noexcept final;
+  std::error_code post_all_sends(std::span<const SendWorkRequest> requests) noexcept final;
   std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
                              size_t& posted) noexcept final;
   /// Moves the state by hand. Throws Error(invalid_state) where the table has no such move.
   void modify(QpState to) final;
+  void set_remote_access(Access accesses) final;
   QpState state() const final { return state_.load(std::memory_order_acquire); }
   QpType type() const { return type_; }
   QueuePairAttributes query() override;

@@ -118,6 +118,15 @@ std::error_code SendQueue::post_withheld(const SendWorkRequest& request) {
   return {};
 }
 
+std::error_code SendQueue::post_all(std::span<const SendWorkRequest> requests, bool withheld) {
+  const uint64_t first = posted_.load(std::memory_order_relaxed) + withheld_.count();
+  for (size_t i = 0; i < requests.size(); ++i)
+    if (const std::error_code error = write(requests[i], first + i)) return error;
+  if (!withheld) posted_.store(first + requests.size(), std::memory_order_release);
+  for (size_t i = 0; withheld && i < requests.size(); ++i) withheld_.add();
+  return {};
+}
+
 /// Fills the place in.
 inline std::error_code SendQueue::write(const SendWorkRequest& request, uint64_t index) {
   // guard(posting)

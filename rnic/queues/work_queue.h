@@ -79,6 +79,8 @@ class SendQueue {
   /// The same where the queue is going out of service: the request is never pending, and the next
   /// flush() is its end. Until then post() may not be called.
   std::error_code post_withheld(const SendWorkRequest& request);
+  /// All of them, withheld or not, or none.
+  std::error_code post_all(std::span<const SendWorkRequest> requests, bool withheld);
   SpinFlag& lock() { return lock_; }
 
   // With the baton.

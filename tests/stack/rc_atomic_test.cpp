@@ -134,6 +134,12 @@ TEST_CASE("An atomic operation without the right is refused") {
   check_atomic_refused(couple, couple.b.remote(), WcStatus::remote_access_error, {0, 1, 2});
 }
 
+TEST_CASE("An atomic operation without the queue pair's right is refused") {
+  Couple couple({}, {.access = kOpen});
+  couple.b.qp.set_remote_access(Access::remote_write | Access::remote_read);
+  check_atomic_refused(couple, couple.b.remote(), WcStatus::remote_access_error, {0, 1, 2});
+}
+
 TEST_CASE("An atomic operation beyond the region is refused") {
   Couple couple({}, {.access = kOpen});
   check_atomic_refused(couple, couple.b.remote(couple.b.memory.size() - 7),

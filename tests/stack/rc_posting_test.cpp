@@ -37,6 +37,45 @@ struct Closing {
 
 }  // namespace
 
+TEST_CASE("A list is posted whole, or nothing of it") {
+  Couple couple;
+  couple.b.post_receives(4, 100);
+  const Sge sge = couple.a.mr->sge(0, 10);
+  std::array<SendWorkRequest, 3> list;
+  for (size_t i = 0; i < list.size(); ++i)
+    list[i] = {.wr_id = i, .sges = {&sge, 1}, .flags = SendFlags::signaled};
+
+  const std::array<Sge, 100> many{};
+  list[2].sges = many;
+  CHECK(couple.a.qp.post_all_sends(list) == Errc::too_many_sges);
+  list[2] = {.opcode = WrOpcode::write_record};
+  CHECK(couple.a.qp.post_all_sends(list) == Errc::unsupported_operation);
+  const uint32_t places = couple.a.qp.query().capacity.max_send_wr;
+  CHECK(couple.a.qp.post_all_sends(std::vector(4 * places, list[0])) == Errc::queue_full);
+  couple.world.settle();
+  CHECK(drain(couple.b.recv_cq).empty());
+  CHECK(couple.a.qp.query().posted_sends == 0);
+
+  list[2] = {.wr_id = 2, .sges = {&sge, 1}, .flags = SendFlags::signaled};
+  REQUIRE_FALSE(couple.a.qp.post_all_sends(list));
+  couple.world.settle();
+  CHECK(drain(couple.b.recv_cq).size() == 3);
+  CHECK(ids_of(couple.a.send_cq, WcStatus::success) == Ids{0, 1, 2});
+}
+
+TEST_CASE("A list that is posted in error is flushed whole, or not posted at all") {
+  Couple couple;
+  couple.a.qp.modify(QpState::error);
+  std::array<SendWorkRequest, 2> list = {SendWorkRequest{.wr_id = 1}, SendWorkRequest{.wr_id = 2}};
+  REQUIRE_FALSE(couple.a.qp.post_all_sends(list));
+  CHECK(ids_of(couple.a.send_cq, WcStatus::wr_flush_error) == Ids{1, 2});
+  list[1].opcode = WrOpcode::write_record;
+  CHECK(couple.a.qp.post_all_sends(list) == Errc::unsupported_operation);
+  CHECK(drain(couple.a.send_cq).empty());
+  couple.a.qp.modify(QpState::reset);
+  CHECK(couple.a.qp.post_all_sends(std::span(list).first(1)) == Errc::invalid_state);
+}
+
 TEST_CASE("What is posted to an RC queue pair in error is flushed after what was before") {
   Couple couple;
   couple.a.post_receives(2, 100);

@@ -164,6 +164,12 @@ TEST_CASE("A Read without the right is refused to the reader") {
   check_read_refused(couple, couple.b.remote(), {0, 1, 2});
 }
 
+TEST_CASE("A Read without the queue pair's right is refused to the reader") {
+  Couple couple({}, {.access = kOpen});
+  couple.b.qp.set_remote_access(Access::remote_write | Access::remote_atomic);
+  check_read_refused(couple, couple.b.remote(), {0, 1, 2});
+}
+
 TEST_CASE("A Read from another protection domain is refused to the reader") {
   Couple couple({}, {.access = kOpen});
   const ProtectionDomain foreign(couple.device_of_b());

@@ -119,6 +119,22 @@ TEST_CASE("An RDMA Write without the right is refused, and nothing is written") 
   check_refused(couple, couple.b.remote(), 10, {0, 1, 2});
 }
 
+TEST_CASE("An RDMA Write without the queue pair's right is refused, and nothing is written") {
+  Couple couple({}, {.access = kOpen});
+  couple.b.qp.set_remote_access(Access::remote_read | Access::remote_atomic);
+  check_refused(couple, couple.b.remote(), 10, {0, 1, 2});
+}
+
+TEST_CASE("A queue pair has the rights to memory that it was given last") {
+  Couple couple({}, {.access = kOpen});
+  couple.b.qp.set_remote_access(Access::none);
+  couple.b.qp.set_remote_access(Access::remote_write);
+  REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_write, 0, 10, couple.b.remote()));
+  couple.world.settle();
+  CHECK(statuses(couple.a.send_cq) == Statuses{WcStatus::success});
+  CHECK(couple.b.qp.state() == QpState::rts);
+}
+
 TEST_CASE("An RDMA Write to memory of another protection domain is refused") {
   Couple couple({}, {.access = kOpen});
   const ProtectionDomain foreign(couple.device_of_b());
