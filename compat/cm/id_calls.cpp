@@ -15,6 +15,7 @@
 #include "compat/common/export.h"
 #include "compat/common/live_objects.h"
 #include "compat/common/log.h"
+#include "compat/common/remote_access.h"
 #include "compat/verbs/for_cm.h"
 
 using namespace diwarp::compat;  // NOLINT: the whole file is the outer face
@@ -187,7 +188,7 @@ DIWARP_COMPAT_EXPORT int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attribut
       *mask = datagram->fill_attributes(*attributes);
       return;
     }
-    attributes->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    attributes->qp_access_flags = kConnectedAccess;
     *mask = state == IBV_QPS_RTS ? 0 : IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
   });
 }

@@ -12,6 +12,7 @@
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
 #include "compat/common/log.h"
+#include "compat/common/remote_access.h"
 #include "compat/verbs/for_cm.h"
 
 namespace diwarp::compat {
@@ -74,7 +75,7 @@ void lead_to(ibv_qp* qp, ibv_qp_attr attributes, int mask) {
 void lead(const rdma_cm_id& id, ibv_qp* qp) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  attributes.qp_access_flags = kConnectedAccess;
   if (qp->qp_type != IBV_QPT_UD) return lead_to(qp, attributes, IBV_QP_ACCESS_FLAGS);
   attributes.port_num = id.port_num;
   attributes.qkey = RDMA_UDP_QKEY;

@@ -174,10 +174,10 @@ DIWARP_COMPAT_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_
     refuse_if(flags != 0, EINVAL);
     const Device& device = context_of(context).device();
     const size_t known = device.addresses().size();
+    refuse_if(known > room, EINVAL);
     auto* place = reinterpret_cast<unsigned char*>(entries);
-    for (uint32_t i = 0; i < std::min(room, known); ++i, place += size)
-      fill_entry(device, i, place, size);
-    count = static_cast<ssize_t>(std::min(room, known));
+    for (uint32_t i = 0; i < known; ++i, place += size) fill_entry(device, i, place, size);
+    count = static_cast<ssize_t>(known);
   });
   return code == 0 ? count : -code;
 }

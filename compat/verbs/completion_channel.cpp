@@ -50,18 +50,20 @@ void CompletionChannel::remove(uint64_t number) {
   --refcnt;
 }
 
-/// Counted under the lock: remove() waits until that is done.
+/// Counted under the lock: remove() waits until that is done. A queue whose arming was used up by
+/// take_armed() raises no second event.
 Cq* CompletionChannel::fetched(uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(number);
-  if (found == queues_.end()) return nullptr;
+  if (found == queues_.end() || !found->second->armed()) return nullptr;
   found->second->count_fetched_event();
   return found->second;
 }
 
 Cq* CompletionChannel::take_raised() {
-  const std::optional<CompletionEvent> event = channel_.get_event(Duration::zero());
-  return event ? fetched(event->context) : nullptr;
+  while (const std::optional<CompletionEvent> event = channel_.get_event(Duration::zero()))
+    if (Cq* const cq = fetched(event->context)) return cq;
+  return nullptr;
 }
 
 /// A queue that is armed, if there were news; null otherwise.

@@ -48,6 +48,14 @@ const Devices& devices() {
   return *of_process;
 }
 
+/// The scope of a link-local address tells which of several is meant, and programs leave it out.
+bool is_here(const Address& address, const std::vector<Address>& host) {
+  // The host has all of 127.0.0.0/8, of which one is listed.
+  return address.is_loopback() || std::any_of(host.begin(), host.end(), [&](const Address& one) {
+           return std::ranges::equal(one.bytes(), address.bytes());
+         });
+}
+
 /// The device on all IPv6 addresses is shown where there are some that another host could reach.
 bool is_listed(const Device& device, const std::vector<Address>& host) {
   if (device.address() != Address::any(AddressFamily::ipv6)) return true;
@@ -75,8 +83,9 @@ __be64 Device::guid() const {
 }
 
 std::vector<Address> Device::addresses() const {
-  if (!address_.is_any()) return {address_};
   std::vector<Address> own = host_addresses();
+  if (!address_.is_any())
+    return is_here(address_, own) ? std::vector{address_} : std::vector<Address>();
   std::erase_if(own, [this](const Address& one) { return one.family() != address_.family(); });
   return gid_order(own);
 }
@@ -108,12 +117,7 @@ Device& device_for(const Address& address) {
   const Address wanted = address.with_port(0);
   for (Device* device : devices().all())
     if (!device->address().is_any() && device->address() == wanted) return *device;
-  const std::vector<Address> host = host_addresses();
-  // The scope of a link-local address tells which of several is meant, and programs leave it out.
-  const bool known = std::any_of(host.begin(), host.end(), [&](const Address& one) {
-    return std::ranges::equal(one.bytes(), wanted.bytes());
-  });
-  refuse_if(!known, EADDRNOTAVAIL);
+  refuse_if(!is_here(wanted, host_addresses()), EADDRNOTAVAIL);
   return devices().of_family(address.family());
 }
 

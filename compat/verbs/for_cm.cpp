@@ -5,6 +5,7 @@
 #include "compat/verbs/device.h"
 #include "compat/verbs/groups.h"
 #include "compat/verbs/queue_pair.h"
+#include "compat/verbs/ud_queue_pair.h"
 
 namespace diwarp::compat::shared {
 namespace {
@@ -39,11 +40,15 @@ diwarp::QueuePair& queue_pair(ibv_qp* qp) { return live_queue_pair(qp).queue_pai
 uint32_t number(ibv_qp* qp) { return live_queue_pair(qp).qp_base.qp_num; }
 
 void join(ibv_qp* qp, const Address& group, const std::string& interface) {
-  group_member(live_queue_pair(qp).handle()).join(group.with_port(kGroupPort), interface);
+  group_member(live_queue_pair(qp).handle())
+      .queue_pair()
+      .join(group.with_port(kGroupPort), interface);
 }
 
 void leave(ibv_qp* qp, const Address& group, const std::string& interface) {
-  group_member(live_queue_pair(qp).handle()).leave(group.with_port(kGroupPort), interface);
+  group_member(live_queue_pair(qp).handle())
+      .queue_pair()
+      .leave(group.with_port(kGroupPort), interface);
 }
 
 ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {

@@ -7,15 +7,15 @@
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
 #include "compat/common/log.h"
-#include "compat/verbs/queue_pair.h"
+#include "compat/verbs/ud_queue_pair.h"
 
 namespace diwarp::compat {
 
-diwarp::QueuePair& group_member(ibv_qp* qp) {
+UdQp& group_member(ibv_qp* qp) {
   Qp& given = qp_of(qp);
   refuse_if(given.qp_base.qp_type != IBV_QPT_UD, EINVAL);
   if (given.queue_pair().query().type == QpType::rd) unsupported("a group with --ud reliable");
-  return given.queue_pair();
+  return static_cast<UdQp&>(given);
 }
 
 }  // namespace diwarp::compat

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <iterator>
 #include <thread>
 
 #include "compat/common/signals_blocked.h"
@@ -13,8 +15,20 @@ namespace {
 /// Between two looks, while waits begin and end, and where nothing happens.
 constexpr std::chrono::milliseconds kShortest(20);
 constexpr std::chrono::milliseconds kLongest(320);
-/// After that long a wait ends in any case, for the signals.
+/// After that long a wait ends in any case where the program has handlers of signals.
 constexpr std::chrono::seconds kLongestSilence(1);
+
+/// Whether a signal may have a handler of the program's, those apart that tell of its own faults.
+bool catches_signals() {
+  constexpr int kFaults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+  for (int signal = 1; signal < SIGRTMIN; ++signal) {
+    if (std::find(std::begin(kFaults), std::end(kFaults), signal) != std::end(kFaults)) continue;
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) != 0) continue;
+    if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -64,7 +78,8 @@ bool LongWaits::look_at(WaitingChannel& channel, Known& known, uint64_t received
     return true;
   }
   if (!channel.waits()) return false;
-  if (known.received != received || now - known.since >= kLongestSilence) {
+  const bool for_signals = now - known.since >= kLongestSilence && catches_signals();
+  if (known.received != received || for_signals) {
     known = {begun, received, now};
     channel.on_news();
   }

@@ -53,7 +53,7 @@ class WaitingChannel {
 ///
 /// Others end a wait by a signal, whose handler sets a variable that they look at before they wait:
 /// qperf does at the end of each test. A signal that comes in between ends no wait. So one that
-/// lasts ends now and then although nothing happened.
+/// lasts ends now and then although nothing happened, where the program has handlers of signals.
 class LongWaits {
  public:
   explicit LongWaits(const diwarp::Device& device) : device_(device) {}

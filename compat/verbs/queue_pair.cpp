@@ -119,12 +119,7 @@ void Qp::post_all_sends(const ibv_send_wr* request, size_t count) {
     sges.push_back(sges_of(*request));
     made.push_back(translated(*request, sges.back()));
   }
-  if (count > 1) {
-    const QueuePairAttributes known = queue_pair_.query();
-    refuse_if(known.posted_sends + count > known.capacity.max_send_wr, ENOMEM);
-  }
-  size_t posted = 0;
-  if (const std::error_code error = queue_pair_.post_sends(made, posted))
+  if (const std::error_code error = queue_pair_.post_all_sends(made))
     throw Refusal(errno_of(error));
 }
 

@@ -67,6 +67,8 @@ class Qp : public QpBlock {
   /// Before its destruction: what hardware would have sent long since goes out. Waits for a while
   /// at most.
   virtual void finish_sends() {}
+  /// Throws Refusal(EBUSY) for one that may not be destroyed yet.
+  virtual void check_unused() const {}
 
  protected:
   /// `made` are the library's parameters for what `init` asks for; the capacities that were granted

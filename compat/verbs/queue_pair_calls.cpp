@@ -45,7 +45,8 @@ void check_extensions(const ibv_qp_init_attr_ex& init) {
 
 std::unique_ptr<Qp> made(Pd& domain, ibv_qp_init_attr& init, Meets meets,
                          const std::string& group_interface) {
-  if (init.qp_type == IBV_QPT_UD) return std::make_unique<UdQp>(domain, init, group_interface);
+  if (init.qp_type == IBV_QPT_UD)
+    return std::make_unique<UdQp>(domain, init, meets, group_interface);
   return std::make_unique<RcQp>(domain, init, meets);
 }
 
@@ -107,7 +108,7 @@ DIWARP_COMPAT_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int,
 DIWARP_COMPAT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
   return errno_value([&] {
     Qp* const given = &qp_of(qp);
-    LiveObjects<Qp>::take(given);
+    LiveObjects<Qp>::take(given, [](Qp& one) { one.check_unused(); });
     const std::unique_ptr<Qp> ended(given);
     if (ended->domain().engine().of_this_process()) ended->finish_sends();
   });

@@ -2,6 +2,7 @@
 #include "compat/verbs/queue_pair_init.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "compat/common/log.h"
@@ -62,9 +63,16 @@ QueuePairInit common_init(const ibv_qp_init_attr& init) {
 
 }  // namespace
 
+uint32_t granted_requests(uint32_t wanted) {
+  constexpr uint32_t kLargest = uint32_t{1} << 31;
+  return wanted == 0 || wanted > kLargest ? wanted : std::bit_ceil(wanted);
+}
+
 ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted) {
   constexpr uint32_t kLeastInline = 64;  // rdma_xclient sends 16 bytes so
   ibv_qp_cap granted = wanted;
+  granted.max_send_wr = granted_requests(wanted.max_send_wr);
+  granted.max_recv_wr = granted_requests(wanted.max_recv_wr);
   granted.max_inline_data = std::max(wanted.max_inline_data, kLeastInline);
   return granted;
 }

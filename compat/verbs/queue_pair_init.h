@@ -14,6 +14,8 @@ QueuePairInit queue_pair_init(const ibv_qp_init_attr& init);
 /// by the one of the system's choice.
 QueuePairInit ud_queue_pair_init(const ibv_qp_init_attr& init, const std::string& group_interface);
 
+/// How many requests a queue takes that was asked for so many.
+uint32_t granted_requests(uint32_t wanted);
 /// What a queue pair has of what was asked for: no less, and some inline data in any case, which
 /// programs use that did not ask.
 ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted);

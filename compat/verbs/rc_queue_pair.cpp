@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/verbs/rc_queue_pair.h"
+#include "compat/common/remote_access.h"
 
 #include <diwarp/error.h>
 
@@ -37,6 +38,8 @@ void RcQp::modify(const ibv_qp_attr& attributes, int mask) {
   check_rc_transition(now, (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : now, mask, named_);
   refuse_if((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != now, EINVAL);
   if ((mask & IBV_QP_STATE) != 0) move_to(attributes, mask);
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
+    queue_pair().set_remote_access(access_of(attributes.qp_access_flags));
   merge_attributes(kept_, attributes, mask);
   qp_base.state = current_state();
 }
@@ -92,6 +95,7 @@ void RcQp::begin_anew() {
   named_ = false;
   failed_ = false;
   kept_ = {};
+  queue_pair().set_remote_access(access_of(kConnectedAccess));
   const std::lock_guard lock(flush_mutex_);
   kept_back_.clear();
 }

@@ -9,6 +9,7 @@
 #include "compat/common/live_objects.h"
 #include "compat/common/log.h"
 #include "compat/verbs/functions.h"
+#include "compat/verbs/queue_pair_init.h"
 #include "compat/verbs/receives.h"
 
 namespace diwarp::compat {
@@ -63,7 +64,8 @@ void Srq::modify(const ibv_srq_attr& attributes, int mask) {
 
 ibv_srq_attr Srq::query() const {
   const SharedReceiveQueueAttributes known = queue_.query();
-  return {.max_wr = known.max_wr, .max_sge = known.max_sge, .srq_limit = known.limit};
+  return {
+      .max_wr = granted_requests(known.max_wr), .max_sge = known.max_sge, .srq_limit = known.limit};
 }
 
 Srq& srq_of(ibv_srq* srq) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/verbs/ud_queue_pair.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -28,8 +29,8 @@ const Address& address_of_handle(const ibv_ah* ah) {
 
 }  // namespace
 
-UdQp::UdQp(Pd& domain, ibv_qp_init_attr& init, const std::string& group_interface)
-    : Qp(domain, init, ud_queue_pair_init(init, group_interface), nullptr) {
+UdQp::UdQp(Pd& domain, ibv_qp_init_attr& init, Meets meets, const std::string& group_interface)
+    : Qp(domain, init, ud_queue_pair_init(init, group_interface), nullptr), meets_(meets) {
   reset();
 }
 
@@ -50,6 +51,7 @@ void UdQp::modify(const ibv_qp_attr& attributes, int mask) {
   refuse_if((mask & IBV_QP_PORT) != 0 && attributes.port_num != 1, EINVAL);
   refuse_if((mask & IBV_QP_PKEY_INDEX) != 0 && attributes.pkey_index != 0, EINVAL);
   if ((mask & IBV_QP_QKEY) != 0) set_q_key(attributes.qkey);
+  if ((mask & IBV_QP_SQ_PSN) != 0) sq_psn_ = attributes.sq_psn;
   move_to(next);
   qp_base.state = current_state();
 }
@@ -78,8 +80,32 @@ void UdQp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   attributes.cap = granted_capacity(Qp::init().cap);
   attributes.port_num = 1;
   attributes.qkey = q_key_;
+  attributes.sq_psn = sq_psn_;
   init = Qp::init();
   init.cap = attributes.cap;
+}
+
+// --- Groups.
+
+void UdQp::join(const Address& group) {
+  const std::lock_guard lock(groups_mutex_);
+  if (std::find(groups_.begin(), groups_.end(), group) != groups_.end()) return;
+  groups_.reserve(groups_.size() + 1);
+  queue_pair().join(group);
+  groups_.push_back(group);
+}
+
+void UdQp::leave(const Address& group) {
+  const std::lock_guard lock(groups_mutex_);
+  const auto found = std::find(groups_.begin(), groups_.end(), group);
+  refuse_if(found == groups_.end(), EINVAL);
+  queue_pair().leave(group);
+  groups_.erase(found);
+}
+
+void UdQp::check_unused() const {
+  const std::lock_guard lock(groups_mutex_);
+  refuse_if(meets_ == Meets::by_name && !groups_.empty(), EBUSY);
 }
 
 // --- Requests.

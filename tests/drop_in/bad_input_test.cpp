@@ -285,6 +285,42 @@ struct Connected : Scene {
 
 }  // namespace
 
+TEST_CASE("A peer may do through a queue pair what its access flags say") {
+  Connected scene;
+  ibv_qp_attr attributes = attributes_of(scene, 0);
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+  REQUIRE(lead(scene.other.get(), attributes, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS) ==
+          0);
+  scene.write(0, "forbid");
+  ibv_send_wr& write = scene.requests[2];
+  write.opcode = IBV_WR_RDMA_WRITE;
+  write.wr.rdma = {.remote_addr = scene.address(4096), .rkey = scene.region->rkey};
+  ibv_send_wr* bad = nullptr;
+  REQUIRE(ibv_post_send(scene.one.get(), &write, &bad) == 0);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (state_of(scene.other.get()) != IBV_QPS_ERR)
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+  CHECK(scene.memory[4096] == std::byte{0});
+}
+
+TEST_CASE("A UD queue pair in a group is not destroyed, and joins a group once") {
+  Scene scene;
+  Owner<ibv_qp> pair = scene.make_queue_pair(IBV_QPT_UD);
+  make_ready_ud(scene, pair.get());
+  ibv_gid group{};
+  group.raw[10] = group.raw[11] = 0xff;
+  group.raw[12] = 239;
+  group.raw[15] = 77;
+  REQUIRE(ibv_detach_mcast(pair.get(), &group, 0) == EINVAL);
+  if (ibv_attach_mcast(pair.get(), &group, 0) != 0) {
+    WARN("SKIPPED: this host's network takes no groups");
+    return;
+  }
+  CHECK(ibv_attach_mcast(pair.get(), &group, 0) == 0);
+  CHECK(ibv_destroy_qp(pair.get()) == EBUSY);
+  CHECK(ibv_detach_mcast(pair.get(), &group, 0) == 0);
+}
+
 TEST_CASE("A request that is refused is bad_wr, and those before it are posted") {
   Connected scene;
   ibv_send_wr& second = scene.requests[1];

@@ -10,7 +10,7 @@ import sys
 import time
 
 from programs import (RELIABLE, free_port, is_bound, is_listening, main, over, own_address,
-                      own_address6, pair, program)  # this first: it finds the harness
+                      own_address6, pair, program, run)  # this first: it finds the harness
 from facts import fails, works
 import foreign_peer
 from foreign_wire import SEND, Segment
@@ -31,12 +31,12 @@ def in_group(group, members):
 
 def rping(address, *options):
     port = free_port()
-    common = ("-a", address, "-p", port, "-V", "-C", 100, "-S", 4096, *options)
+    common = ("-a", address, "-p", port, "-V", "-C", 1000, "-S", 4096, *options)
     pair(("rping", "-s", *common), ("rping", "-c", *common), port)
 
 
 @works("rping", "rdmacm-utils", "all of it, contents verified; IPv4, IPv6, loopback; a "
-       "persistent server whose clients are killed", "`rping -s -a IP -V -C 100 -S 4096`, `-c`")
+       "persistent server whose clients are killed", "`rping -s -a IP -V -C 1000 -S 4096`, `-c`")
 @case()
 def rping_verifies():
     rping(own_address())
@@ -115,6 +115,12 @@ def rdma_xserver_and_xclient():
          ("rdma_xclient", "-s", own_address(), "-p", port, "-c", "r"), port)
 
 
+@case()
+def rdma_xserver_is_refused_xrc_in_words():
+    told = run("rdma_xserver", "-p", free_port(), "-c", "x", status=255)
+    check("XRC" in told.stderr, told.stdout + told.stderr)
+
+
 @works("ucmatose", "rdmacm-utils", "also with migration (`-m`)", "`ucmatose -s IP -c 4 -C 100 -S "
        "4096`")
 @case(("plain",), ("migrating",))
@@ -150,7 +156,7 @@ def udaddy(how, services):
     be more than a socket's buffer has room for."""
     need_free_udp_port(UDADDY_PORT)
     address = own_address()
-    common = ("-c", services, "-C", 500 if how == "reliable" else 20, "-S", 1000)
+    common = ("-c", services, "-C", 500 if how == "reliable" else 100, "-S", 1000)
     pair(("udaddy", "-b", address, *common), ("udaddy", "-s", address, *common), UDADDY_PORT,
          ready=is_bound, run=RELIABLE if how == "reliable" else ())
 

@@ -69,6 +69,20 @@ def list_of_devices_names_all():
     check(DEVICE in printed and "mine" in printed, printed)
 
 
+ON_A_DEVICE = ("ip link set lo up; ip link add e0 type veth peer name e1; ip link set e1 up; "
+               "ip addr add 192.0.2.9/24 dev e0; ip link set e0 up; exec \"$0\" \"$@\"")
+
+
+@case()
+def port_goes_down_with_the_address_of_its_device():
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "vanishing_address.py")
+    done = subprocess.run(
+        ["unshare", "-rn", "sh", "-c", ON_A_DEVICE, tool("run"), "--device", "mine=192.0.2.9",
+         "/usr/bin/python3", "-B", script, "mine", "192.0.2.9/24", "e0"],
+        capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == 0, done.stdout + done.stderr)
+
+
 @case()
 def asyncwatch_ends_on_a_signal():
     watch = over("ibv_asyncwatch", "-d", DEVICE)

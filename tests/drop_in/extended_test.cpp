@@ -146,6 +146,25 @@ struct ExtendedUd : Extended {
 
 // --- Operations of RC.
 
+TEST_CASE("Where one request of a list cannot be posted ibv_wr_complete posts none") {
+  ExtendedRc pair;
+  pair.expect_message();
+  pair.start(1);
+  ibv_wr_send(pair.poster);
+  pair.set_sge(0, 5);
+  pair.name(2);
+  const std::array<ibv_sge, 2> entries{pair.sge(0, 4), pair.sge(4, 4)};
+  ibv_wr_atomic_fetch_add(pair.poster, pair.region->rkey, pair.address(64), 1);
+  ibv_wr_set_sge_list(pair.poster, entries.size(), entries.data());
+  REQUIRE(ibv_wr_complete(pair.poster) == EINVAL);
+
+  pair.start(3);
+  ibv_wr_send(pair.poster);
+  pair.set_sge(0, 7);
+  pair.complete();
+  CHECK(pair.message(3).byte_len == 7);
+}
+
 TEST_CASE("ibv_wr_send sends entries, lists of them, and inline data, which may change at once") {
   ExtendedRc pair;
   pair.write(0, "first second");

@@ -71,6 +71,8 @@ def qperf_without_the_connection_manager(*tests):
     run_qperf(*tests)
 
 
+@fails("`fi_pingpong -e dgram`, `verbs;ofi_rxd`", "libfabric-bin", "libfabric has datagrams over "
+       "InfiniBand alone")
 @fails("qperf rc_rdma_write_bw, rc_rdma_write_lat", "qperf", "they Write with immediate data, "
        "which iWARP has not")
 @case()

@@ -4,9 +4,9 @@
 import sys
 
 from programs import (DEVICE, LONG, RELIABLE, free_port, main, own_address,
-                      pair)  # this first: it finds the harness
+                      pair, run)  # this first: it finds the harness
 from facts import fails, works
-from harness import PATIENCE, case
+from harness import PATIENCE, case, check
 
 
 # --- Without the connection manager: the programs of ibverbs-utils.
@@ -23,14 +23,22 @@ def pingpong(name, *options):
     pair((name, *common), (name, *common, own_address()), port)
 
 
-@works("ibv_ud_pingpong", "ibverbs-utils", "polled, and with events (`-e`)", "`-d diwarp0 -g 0 "
+@case(("ibv_uc_pingpong", "UC"), ("ibv_xsrq_pingpong", "XRC"))
+def pingpong_that_is_not_there(name, kind):
+    told = run(name, "-d", DEVICE, "-g", 0, "-p", free_port(), status=1)
+    check(kind in told.stderr, told.stdout + told.stderr)
+
+
+@works("ibv_ud_pingpong", "ibverbs-utils", "polled, with events (`-e`), with `--ud reliable`", "`-d diwarp0 -g 0 "
        "-s 1000`")
-@case(("polled",), ("events",))
+@case(("polled",), ("events",), ("reliable",))
 def ud_pingpong(how):
+    """A message of the client's is on its way, or its acknowledgement, when the server ends."""
     address, port = own_address(), free_port()
     common = ("-d", DEVICE, "-g", 0, "-s", 1000, "-n", 200, "-p", port,
               *(("-e",) if how == "events" else ()))
-    pair(("ibv_ud_pingpong", *common), ("ibv_ud_pingpong", *common, address), port)
+    pair(("ibv_ud_pingpong", *common), ("ibv_ud_pingpong", *common, address), port,
+         run=RELIABLE if how == "reliable" else ())
 
 
 # --- perftest.
@@ -50,6 +58,9 @@ def datagram_latency(how):
 
 @works("ib_send_bw", "perftest", "datagrams, with the connection manager and without it, with `--ud reliable`",
        "`-R -c UD -s 1024 -n 5000`")
+@fails("`ib_send_bw --use-srq -q 4`", "perftest", "may hang: it takes the queue pair of a receive from "
+       "the receive's number, which of a shared queue is another one's")
+@fails("`ib_send_bw -r 1`", "perftest", "it divides by a third of that")
 @fails("`ib_send_bw -c UD` without `--ud reliable`", "perftest", "a lost message ends it, as on "
        "any lossy network: it waits for ever")
 @case()

@@ -151,7 +151,9 @@ void add_options(CLI::App& app, Options& options) {
          "--spin", options.run.spin,
          "how long the RNIC's thread looks for work before it sleeps, as in 50us (default 0)")
       ->type_name("TIME");
-  app.add_option("--cpu", options.run.cpu, "processor of the RNIC's thread")->type_name("N");
+  app.add_option("--cpu", options.run.cpu, "processor of the RNIC's thread")
+      ->type_name("N")
+      ->check(CLI::Range(0, 8191));
   app.add_option(
          "--ud", options.run.ud,
          "reliable: UD queue pairs lose nothing, but are in no groups; the peer's need it, too")
@@ -167,7 +169,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--crc", options.run.crc,
                "MPA's CRCs also on connections within this host, which are memory to memory");
   app.add_option("--log", options.run.log, "what the library tells on standard error")
-      ->type_name("trace|debug|info|warn|error|off");
+      ->type_name("trace|debug|info|warn|error|off")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   app.add_flag("--counters", options.run.counters, "print the devices' counters at the end");
   app.add_flag("--print-env", options.print_environment,
                "print the environment, NAME=VALUE a line, and run nothing");

@@ -70,14 +70,19 @@ bool destroy_handle(World& world) {
   return true;
 }
 
-/// A group of an IPv4 device, or what is none. Nothing is sent to it.
-ibv_gid some_group(Randomness& random) {
+constexpr std::array kGroups{"::ffff:239.255.77.1", "::ffff:239.255.77.2", "::ffff:239.255.77.3",
+                             "ff15::77"};
+
+ibv_gid group_of(const char* text) {
   ibv_gid made{};
-  const char* const text =
-      random.one_of({"::ffff:239.255.77.1", "::ffff:239.255.77.2", "::ffff:239.255.77.3",
-                     "::ffff:192.0.2.1", "ff15::77", "::"});
   ::inet_pton(AF_INET6, text, made.raw);
   return made;
+}
+
+/// A group, or what is none. Nothing is sent to it.
+ibv_gid some_group(Randomness& random) {
+  return group_of(
+      random.one_of({kGroups[0], kGroups[1], kGroups[2], kGroups[3], "::ffff:192.0.2.1", "::"}));
 }
 
 bool attach(World& world) {
@@ -104,6 +109,13 @@ constexpr std::array kCalls{
 };
 
 }  // namespace
+
+void leave_groups(ibv_qp* queue_pair) {
+  for (const char* const text : kGroups) {
+    const ibv_gid group = group_of(text);
+    ibv_detach_mcast(queue_pair, &group, 0);
+  }
+}
 
 std::span<const Call> datagram_calls() { return kCalls; }
 

@@ -259,7 +259,12 @@ void destroy(World& world, ibv_qp* queue_pair) {
   acknowledge_async_events(world);
   drain(queue_pair->send_cq);
   drain(queue_pair->recv_cq);
-  require(ibv_destroy_qp(queue_pair) == 0, "a queue pair stays");
+  const int refused = ibv_destroy_qp(queue_pair);
+  require(refused == 0 || refused == EBUSY, "a queue pair stays, and not for its groups");
+  if (refused != 0) {
+    leave_groups(queue_pair);
+    require(ibv_destroy_qp(queue_pair) == 0, "a queue pair stays that has left its groups");
+  }
   remove(world.queue_pairs, queue_pair);
   require(ibv_destroy_qp(queue_pair) == EINVAL, "a queue pair was destroyed twice");
 }

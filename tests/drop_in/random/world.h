@@ -134,6 +134,8 @@ std::span<const Call> connection_calls();
 
 void destroy(World& world, ibv_qp* queue_pair);
 void destroy(World& world, rdma_cm_id* id);
+/// A queue pair in a group is not destroyed.
+void leave_groups(ibv_qp* queue_pair);
 void acknowledge_async_events(World& world);
 void acknowledge_events_of(World& world, ibv_cq* queue);
 void acknowledge_events_of(World& world, const rdma_cm_id* id);
