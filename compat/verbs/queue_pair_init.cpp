@@ -58,6 +58,7 @@ QueuePairInit common_init(const ibv_qp_init_attr& init) {
                    .max_recv_sge = std::max(init.cap.max_recv_sge, uint32_t{1}),
                    .max_inline_data = granted_capacity(init.cap).max_inline_data};
   made.signal_all = init.sq_sig_all != 0;
+  if (init.srq != nullptr) made.srq = srq_of(init.srq).queue();
   return made;
 }
 
@@ -80,14 +81,12 @@ ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted) {
 QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
   QueuePairInit made = common_init(init);
   made.type = QpType::rc;
-  if (init.srq != nullptr) made.srq = srq_of(init.srq).queue();
   made.stream = stream_options();
   return made;
 }
 
 QueuePairInit ud_queue_pair_init(const ibv_qp_init_attr& init, const std::string& group_interface) {
   QueuePairInit made = common_init(init);
-  if (init.srq != nullptr) unsupported("ibv_create_qp of type UD with a shared receive queue");
   made.type = settings().reliable_datagrams ? QpType::rd : QpType::ud;
   made.datagram.max_rate = settings().datagram_rate;
   made.datagram.route_header = true;

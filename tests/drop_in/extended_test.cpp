@@ -165,6 +165,51 @@ TEST_CASE("Where one request of a list cannot be posted ibv_wr_complete posts no
   CHECK(pair.message(3).byte_len == 7);
 }
 
+TEST_CASE("UD queue pairs take receives from a shared queue, with room for the route header") {
+  Scene scene;
+  ibv_srq_init_attr wanted{};
+  wanted.attr = {.max_wr = 8, .max_sge = 1, .srq_limit = 0};
+  const Owner<ibv_srq> shared = own(ibv_create_srq(scene.domain.get(), &wanted));
+  const auto make = [&] {
+    ibv_qp_init_attr_ex asked = scene.init(IBV_QPT_UD);
+    asked.srq = shared.get();
+    Owner<ibv_qp> made = own(ibv_create_qp_ex(scene.context.get(), &asked));
+    make_ready_ud(scene, made.get());
+    return made;
+  };
+  const std::array<Owner<ibv_qp>, 2> targets{make(), make()};
+  const Owner<ibv_qp> source = scene.make_queue_pair(IBV_QPT_UD);
+  make_ready_ud(scene, source.get());
+  const Owner<ibv_ah> handle = own_handle(scene);
+
+  scene.write(0, "ud");
+  for (uint64_t i = 0; i < targets.size(); ++i) {
+    ibv_sge into = scene.sge(4096 + 64 * i, 64);
+    ibv_recv_wr receive{.wr_id = 10 + i, .next = nullptr, .sg_list = &into, .num_sge = 1};
+    ibv_recv_wr* bad = nullptr;
+    REQUIRE(ibv_post_srq_recv(shared.get(), &receive, &bad) == 0);
+    ibv_sge from = scene.sge(0, 2);
+    ibv_send_wr send{};
+    send.wr_id = i;
+    send.sg_list = &from;
+    send.num_sge = 1;
+    send.opcode = IBV_WR_SEND;
+    send.send_flags = IBV_SEND_SIGNALED;
+    send.wr.ud = {.ah = handle.get(), .remote_qpn = targets[i]->qp_num, .remote_qkey = kQKey};
+    ibv_send_wr* bad_send = nullptr;
+    REQUIRE(ibv_post_send(source.get(), &send, &bad_send) == 0);
+    for (int n = 0; n < 2; ++n) {
+      const ibv_wc seen = wait_for_completion(scene.queue.get());
+      CHECK(seen.status == IBV_WC_SUCCESS);
+      if (seen.wr_id < 10) continue;
+      CHECK(seen.wr_id == 10 + i);
+      CHECK(seen.qp_num == targets[i]->qp_num);
+      CHECK(seen.byte_len == kRouteHeader + 2);
+      CHECK(scene.text(4096 + 64 * i + kRouteHeader, 2) == "ud");
+    }
+  }
+}
+
 TEST_CASE("ibv_wr_send sends entries, lists of them, and inline data, which may change at once") {
   ExtendedRc pair;
   pair.write(0, "first second");

@@ -74,6 +74,13 @@ def datagram_bandwidth_without_manager():
     perftest("ib_send_bw", "-c", "UD", "-s", 1000, meeting=("-x", 0), run=RELIABLE)
 
 
+@works("ib_send_bw", "perftest", "a shared receive queue", "`-x 0 -c UD --use-srq`, `-R --use-srq`")
+@case(("UD",), ("RC",))
+def shared_receives(kind):
+    meeting, run_with = (("-x", 0), RELIABLE) if kind == "UD" else (("-R",), ())
+    perftest("ib_send_bw", "-c", kind, "-s", 1024, "--use-srq", meeting=meeting, run=run_with)
+
+
 @works("ib_send_lat, ib_write_lat, ib_read_lat, ib_send_bw, ib_write_bw, ib_read_bw", "perftest",
        "all sizes", "`-R -d diwarp0 -F -a -n 100`")
 @case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw",
