@@ -50,20 +50,18 @@ void CompletionChannel::remove(uint64_t number) {
   --refcnt;
 }
 
-/// Counted under the lock: remove() waits until that is done. A queue whose arming was used up by
-/// take_armed() raises no second event.
+/// Counted under the lock: remove() waits until that is done.
 Cq* CompletionChannel::fetched(uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(number);
-  if (found == queues_.end() || !found->second->armed()) return nullptr;
+  if (found == queues_.end()) return nullptr;
   found->second->count_fetched_event();
   return found->second;
 }
 
 Cq* CompletionChannel::take_raised() {
-  while (const std::optional<CompletionEvent> event = channel_.get_event(Duration::zero()))
-    if (Cq* const cq = fetched(event->context)) return cq;
-  return nullptr;
+  const std::optional<CompletionEvent> event = channel_.get_event(Duration::zero());
+  return event ? fetched(event->context) : nullptr;
 }
 
 /// A queue that is armed, if there were news; null otherwise.
