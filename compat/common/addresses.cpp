@@ -72,7 +72,10 @@ std::vector<Address> host_addresses() {
 bool is_of_this_host(const Address& address) {
   if (address.is_loopback()) return true;
   const std::vector<Address> own = host_addresses();
-  return std::find(own.begin(), own.end(), address.with_port(0)) != own.end();
+  return std::any_of(own.begin(), own.end(), [&](const Address& one) {
+    const bool same_scope = address.scope_id() == 0 || one.scope_id() == address.scope_id();
+    return same_scope && std::ranges::equal(one.bytes(), address.bytes());
+  });
 }
 
 bool wants_crc(const Address& peer) { return settings().crc || !is_of_this_host(peer); }

@@ -24,7 +24,8 @@ void write_sockaddr(const Address& address, sockaddr_storage& target);
 /// The addresses of the host's interfaces that are up, IPv4 first, without ports.
 std::vector<Address> host_addresses();
 
-/// Whether no packet to `address` leaves this host.
+/// Whether no packet to `address` leaves this host. Programs may leave out the scope of a
+/// link-local address, which tells which of several is meant.
 bool is_of_this_host(const Address& address);
 /// Of a connection with `peer`: within this host it goes from memory to memory.
 bool wants_crc(const Address& peer);

@@ -48,14 +48,6 @@ const Devices& devices() {
   return *of_process;
 }
 
-/// The scope of a link-local address tells which of several is meant, and programs leave it out.
-bool is_here(const Address& address, const std::vector<Address>& host) {
-  // The host has all of 127.0.0.0/8, of which one is listed.
-  return address.is_loopback() || std::any_of(host.begin(), host.end(), [&](const Address& one) {
-           return std::ranges::equal(one.bytes(), address.bytes());
-         });
-}
-
 /// The device on all IPv6 addresses is shown where there are some that another host could reach.
 bool is_listed(const Device& device, const std::vector<Address>& host) {
   if (device.address() != Address::any(AddressFamily::ipv6)) return true;
@@ -83,9 +75,9 @@ __be64 Device::guid() const {
 }
 
 std::vector<Address> Device::addresses() const {
-  std::vector<Address> own = host_addresses();
   if (!address_.is_any())
-    return is_here(address_, own) ? std::vector{address_} : std::vector<Address>();
+    return is_of_this_host(address_) ? std::vector{address_} : std::vector<Address>();
+  std::vector<Address> own = host_addresses();
   std::erase_if(own, [this](const Address& one) { return one.family() != address_.family(); });
   return gid_order(own);
 }
@@ -117,7 +109,7 @@ Device& device_for(const Address& address) {
   const Address wanted = address.with_port(0);
   for (Device* device : devices().all())
     if (!device->address().is_any() && device->address() == wanted) return *device;
-  refuse_if(!is_here(wanted, host_addresses()), EADDRNOTAVAIL);
+  refuse_if(!is_of_this_host(wanted), EADDRNOTAVAIL);
   return devices().of_family(address.family());
 }
 

@@ -143,9 +143,9 @@ def hpcc():
     check(not re.search(r"FAILED|Failed [1-9]", said), said)
 
 
-fails("Open MPI over ofi_rxm: `MPI_Ssend`, and 3 ranks", "openmpi-bin", "libfabric tells it that "
-      "completions carry no data here (`cq_data_size` 0), and its way without them waits for ever; so it "
-      "does over libfabric's sockets with `--mca mtl_ofi_tag_mode ofi_tag_1`")
+fails("Open MPI over ofi_rxm: `MPI_Ssend`, and 3 ranks", "openmpi-bin", "wait for ever, as they do "
+      "without diwarp, over libfabric's provider `net`, with `--mca mtl_ofi_tag_mode ofi_tag_1`: the "
+      "mode without data in completions, of which iWARP has none")
 fails("Open MPI's btl openib and pml ucx", "openmpi-bin", "Debian builds openib without the "
       "connection manager, and UCX wants InfiniBand's transport: `--mca pml cm --mca mtl ofi` is "
       "the way")
