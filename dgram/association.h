@@ -14,8 +14,10 @@ namespace diwarp::dgram {
 /// begin anew.
 class Association {
  public:
-  /// `window`: how many early datagrams may be kept, 1 to Receiver::kMaxWindow.
-  explicit Association(uint32_t window) : receiver_(window) {}
+  /// `window`: how many early datagrams may be kept, 1 to Receiver::kMaxWindow. `control`: of each
+  /// association.
+  explicit Association(uint32_t window, CongestionControl control = CongestionControl::bbr)
+      : sender_(1, 0, control), receiver_(window), control_(control) {}
 
   Handshake& handshake() { return handshake_; }
   const Handshake& handshake() const { return handshake_; }
@@ -27,13 +29,13 @@ class Association {
   /// Both ends have agreed on their names: both sequences begin. `own`: the incarnation that this
   /// side shows the peer. `peer_window`: as the peer's open told it; 0: it has not.
   void begin(uint32_t own, uint16_t peer_window) {
-    sender_ = Sender(handshake_.first_sent(own), peer_window);
+    sender_ = Sender(handshake_.first_sent(own), peer_window, control_);
     receiver_ = Receiver(receiver_.most_kept(), handshake_.first_received(own));
   }
   /// Both sequences are over. Nothing may be kept, and the receiver's memory is given back.
   void end() {
     handshake_.close();
-    sender_ = Sender();
+    sender_ = Sender(1, 0, control_);
     receiver_ = Receiver(receiver_.most_kept());
   }
 
@@ -41,6 +43,7 @@ class Association {
   Handshake handshake_;
   Sender sender_;
   Receiver receiver_;
+  CongestionControl control_;
 };
 
 }  // namespace diwarp::dgram

@@ -28,7 +28,9 @@ class ProbeTimer {
 
   /// When something sequenced, or a probe, was sent last.
   Time last_sent() const { return last_sent_; }
-  /// The same, or when something came.
+  /// When something of what was sent came last.
+  Time last_news() const { return last_news_; }
+  /// When something sequenced, or a probe, was sent last, or something came.
   Time last_activity() const { return std::max(last_sent_, last_news_); }
 
   /// When expired() is due. `idle`: nothing is outstanding. `once`: the first timeout. Never longer

@@ -24,7 +24,7 @@
 ///   1 data               its own          immediate (8, if flagged), DDP segment, as in class UD
 ///   2 skip               its own          message: kind (8), reserved, 0 (24), number (32)
 ///   3 failure            its own          sink STag (32), code (32)
-///   4 acknowledgement    0                0 to 16 words (64) of the map of early ones
+///   4 acknowledgement    0                0 to 64 words (64) of the map of early ones
 ///   5 probe              the last sent    nothing
 ///   6 refusal            the refused one  code (32)
 ///   7 open               0                nonce (64), cookie (128)
@@ -36,7 +36,7 @@
 namespace diwarp::dgram {
 
 inline constexpr size_t kRdHeaderBytes = 24;
-inline constexpr size_t kRdMapWords = 16;
+inline constexpr size_t kRdMapWords = 64;
 inline constexpr size_t kRdProofBytes = 24;
 inline constexpr size_t kRdCodeBytes = 4;
 inline constexpr size_t kRdFailureBytes = 8;
@@ -101,17 +101,19 @@ size_t encode_rd_header(const RdHeader& header, Bytes out);
 
 /// The early datagrams, as an acknowledgement tells: bit i is datagram acknowledged + 1 + i.
 struct RdMap {
-  std::array<uint64_t, kRdMapWords> words{};  // bit 63 of the first word is bit 0
-  size_t count = 0;                           // words in use
+  std::array<uint64_t, kRdMapWords> words;  // bit 63 of the first word is bit 0
+  size_t count = 0;                         // words in use; the others have no value
 
+  // Not all of the words are cleared for each datagram that has no map.
+  RdMap() {}  // NOLINT(modernize-use-equals-default)
   bool test(size_t bit) const {
     return bit < count * 64 && (words[bit / 64] >> (63 - bit % 64) & 1) != 0;
   }
   /// Ignored beyond kRdMapWords words.
   void set(size_t bit) {
     if (bit >= kRdMapWords * 64) return;
+    while (count <= bit / 64) words[count++] = 0;
     words[bit / 64] |= uint64_t{1} << (63 - bit % 64);
-    if (count <= bit / 64) count = bit / 64 + 1;
   }
   /// One above the highest set bit; 0 where none is.
   size_t size() const;

@@ -8,6 +8,11 @@
 #include <utility>
 
 namespace diwarp::dgram {
+namespace {
+
+constexpr uint64_t kFirstPlaces = 64;  // that the list has room for at first
+
+}  // namespace
 
 Receiver::Arrival Receiver::arrived(uint32_t sequence) {
   const uint64_t number = rd_extend(sequence, next_);
@@ -17,7 +22,7 @@ Receiver::Arrival Receiver::arrived(uint32_t sequence) {
     urgent_ = true;
     return static_cast<int64_t>(distance) < 0 ? Arrival::duplicate : Arrival::outside;
   }
-  const bool is_kept = ring_ && ring_[number & (capacity_ - 1)] != nullptr;
+  const bool is_kept = distance < capacity_ && ring_[number & (capacity_ - 1)] != nullptr;
   if (is_kept) {
     urgent_ = true;
     return Arrival::duplicate;
@@ -31,47 +36,62 @@ Receiver::Arrival Receiver::arrived(uint32_t sequence) {
 bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer,
                     BufferShare& share) {
   assert(number - next_ < window_ && kept != nullptr);
-  if (!ring_ && !make_ring(buffer, share)) return false;
+  if (!reserve(number - next_ + 1, buffer, share)) return false;
   BufferedDatagram*& place = ring_[number & (capacity_ - 1)];
   assert(place == nullptr);
   place = kept;
+  flip(number);
   ++kept_;
   highest_ = std::max(highest_, number + 1);
   return true;
 }
 
-bool Receiver::make_ring(ReorderBuffer& buffer, BufferShare& share) {
-  const uint32_t capacity = std::bit_ceil<uint32_t>(window_);
-  if (!buffer.take_bytes(capacity * sizeof(BufferedDatagram*), share)) return false;
-  ring_.reset(new (std::nothrow) BufferedDatagram*[capacity]());
-  if (ring_) capacity_ = capacity;
-  if (!ring_) buffer.give_back_bytes(capacity * sizeof(BufferedDatagram*), share);
-  return ring_ != nullptr;
+bool Receiver::reserve(uint64_t places, ReorderBuffer& buffer, BufferShare& share) {
+  if (places <= capacity_) return true;
+  const uint64_t least = std::min<uint64_t>(kFirstPlaces, window_);
+  const auto capacity = static_cast<uint32_t>(std::bit_ceil(std::max(places, least)));
+  if (!buffer.take_bytes(bytes_of(capacity), share)) return false;
+  std::unique_ptr<BufferedDatagram*[]> ring(new (std::nothrow) BufferedDatagram*[capacity]());
+  std::unique_ptr<uint64_t[]> bits(new (std::nothrow) uint64_t[words(capacity)]());
+  if (!ring || !bits) {
+    buffer.give_back_bytes(bytes_of(capacity), share);
+    return false;
+  }
+  if (capacity_ != 0) buffer.give_back_bytes(bytes_of(capacity_), share);
+  std::swap(ring_, ring);
+  std::swap(bits_, bits);
+  const uint32_t old = std::exchange(capacity_, capacity);
+  for (uint64_t at = next_; old != 0 && at != highest_; ++at) {
+    ring_[at & (capacity - 1)] = ring[at & (old - 1)];
+    if (ring[at & (old - 1)] != nullptr) flip(at);
+  }
+  return true;
 }
 
-BufferedDatagram* Receiver::take_next() {
-  if (kept_ == 0) return nullptr;
-  BufferedDatagram* const taken = std::exchange(ring_[next_ & (capacity_ - 1)], nullptr);
-  if (taken != nullptr) --kept_;
+BufferedDatagram* Receiver::take_at(uint64_t number) {
+  BufferedDatagram* const taken = std::exchange(ring_[number & (capacity_ - 1)], nullptr);
+  if (taken == nullptr) return nullptr;
+  flip(number);
+  --kept_;
   return taken;
 }
 
 BufferedDatagram* Receiver::take_any() {
-  for (uint64_t at = next_; kept_ != 0 && at != highest_; ++at) {
-    BufferedDatagram* const taken = std::exchange(ring_[at & (capacity_ - 1)], nullptr);
-    if (taken == nullptr) continue;
-    --kept_;
-    return taken;
-  }
+  for (uint64_t at = next_; kept_ != 0 && at != highest_; ++at)
+    if (BufferedDatagram* const taken = take_at(at)) return taken;
   return nullptr;
 }
 
 RdMap Receiver::map() const {
   RdMap map;
   if (kept_ == 0) return map;
-  const uint64_t end = std::min<uint64_t>(highest_, next_ + kRdMapWords * 64);
-  for (uint64_t at = next_; at < end; ++at)
-    if (ring_[at & (capacity_ - 1)] != nullptr) map.set(at - next_);
+  const uint64_t words = (highest_ - next_ + 63) / 64;
+  const uint64_t shift = next_ % 64;
+  for (uint64_t at = next_; map.count < std::min<uint64_t>(words, kRdMapWords); at += 64) {
+    uint64_t word = word_of(at) << shift;
+    if (shift != 0) word |= word_of(at + 63) >> (64 - shift);
+    map.words[map.count++] = word;
+  }
   return map;
 }
 
@@ -85,8 +105,9 @@ uint16_t Receiver::window(uint32_t room) {
 
 void Receiver::release_memory(ReorderBuffer& buffer, BufferShare& share) {
   assert(kept_ == 0);
-  if (ring_) buffer.give_back_bytes(capacity_ * sizeof(BufferedDatagram*), share);
+  if (capacity_ != 0) buffer.give_back_bytes(bytes_of(capacity_), share);
   ring_.reset();
+  bits_.reset();
   capacity_ = 0;
 }
 

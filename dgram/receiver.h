@@ -12,8 +12,8 @@ namespace diwarp::dgram {
 
 /// The receiving half of an association: which datagram is next, which came early, and what to say
 /// of that. Sequence numbers are 64 bits wide here and never wrap. The datagrams that are kept are
-/// the owner's; here they are only remembered, in a list that is made when the first is kept and
-/// counts to the buffer until release_memory().
+/// the owner's; here they are only remembered, in a list that is made when the first is kept, grows
+/// with the distance of those that are, and counts to the buffer until release_memory().
 class Receiver {
  public:
   static constexpr uint32_t kMaxWindow = 32768;
@@ -43,7 +43,7 @@ class Receiver {
   bool keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer, BufferShare& share);
   /// Hands out what is kept as next(), which is then the caller's to deliver or to keep again; null
   /// where nothing is.
-  BufferedDatagram* take_next();
+  BufferedDatagram* take_next() { return kept_ == 0 ? nullptr : take_at(next_); }
   /// Hands out anything that is kept; null when nothing is left.
   BufferedDatagram* take_any();
   uint32_t kept() const { return kept_; }
@@ -80,7 +80,14 @@ class Receiver {
   bool has_spare_memory() const { return capacity_ != 0 && kept_ == 0; }
 
  private:
-  bool make_ring(ReorderBuffer& buffer, BufferShare& share);
+  static size_t words(uint32_t capacity) { return (capacity + 63) / 64; }
+  static size_t bytes_of(uint32_t capacity) {
+    return capacity * sizeof(BufferedDatagram*) + words(capacity) * sizeof(uint64_t);
+  }
+  uint64_t& word_of(uint64_t number) const { return bits_[number / 64 & (words(capacity_) - 1)]; }
+  void flip(uint64_t number) { word_of(number) ^= uint64_t{1} << (63 - number % 64); }
+  BufferedDatagram* take_at(uint64_t number);
+  bool reserve(uint64_t places, ReorderBuffer& buffer, BufferShare& share);
 
   uint16_t window_;
   bool urgent_ = false;
@@ -88,9 +95,12 @@ class Receiver {
   uint32_t capacity_ = 0;
   uint32_t unacknowledged_ = 0;
   uint64_t next_;
-  uint64_t highest_;                           // above all that are kept; not below next_
-  uint64_t edge_;                              // the first that no window was told for
-  std::unique_ptr<BufferedDatagram*[]> ring_;  // at their number, modulo capacity_
+  uint64_t highest_;  // above all that are kept; not below next_
+  uint64_t edge_;     // the first that no window was told for
+  // At their number, modulo capacity_; and a bit for each that is kept, the first in the highest
+  // bit of a word, so that map() copies words.
+  std::unique_ptr<BufferedDatagram*[]> ring_;
+  std::unique_ptr<uint64_t[]> bits_;
 };
 
 }  // namespace diwarp::dgram

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,10 +11,19 @@
 #include "base/memory_budget.h"
 #include "dgram/rd_header.h"
 #include "dgram/sequence_window.h"
+#include "dgram/transmit_list.h"
 #include "dgram/transmit_ring.h"
 #include "dgram/tx_tag.h"
 
 namespace diwarp::dgram {
+
+/// Why a datagram is sent.
+enum class TransmissionCause : uint8_t {
+  first,     ///< for the first time
+  lost,      ///< its last transmission was found lost
+  probe,     ///< nothing was heard for long
+  recalled,  ///< the peer refuses it, or it seems too long for the path
+};
 
 /// What became of each datagram that was sent, as RFC 6675's scoreboard keeps it of bytes, and what
 /// stands for its number now. A number stands for the same part of the same message for ever; once
@@ -30,8 +40,8 @@ class Scoreboard {
 
   const SequenceWindow& window() const { return window_; }
   /// Under way, as far as is known.
-  uint32_t in_flight() const { return in_flight_; }
-  uint32_t lost() const { return lost_; }
+  uint32_t in_flight() const { return in_flight_.size(); }
+  uint32_t lost() const { return lost_.size(); }
   /// Came, and not acknowledged for good.
   uint32_t early() const { return early_; }
 
@@ -40,6 +50,14 @@ class Scoreboard {
   const TxTag& tag(uint64_t sequence) const { return slot(sequence).tag; }
   /// Whether a skip stands for it now.
   bool is_skip(uint64_t sequence) const { return slot(sequence).has(TxSlot::given_up); }
+
+  /// Of a datagram that is not sent yet, or lost.
+  TransmissionCause cause(uint64_t sequence) const {
+    if (sequence == window_.next()) return TransmissionCause::first;
+    if (slot(sequence).has(TxSlot::probing)) return TransmissionCause::probe;
+    return slot(sequence).has(TxSlot::urgent) ? TransmissionCause::recalled
+                                              : TransmissionCause::lost;
+  }
 
   // --- Memory.
 
@@ -59,28 +77,42 @@ class Scoreboard {
 
   // --- What is sent.
 
-  /// next() was sent; prepared for.
-  void add(const TxTag& tag, uint8_t flags, Time now) {
-    ring_.at(window_.next()) = {.tag = tag, .flags = flags, .order = ++order_, .sent = now};
+  /// next() was sent; prepared for. Returns its slot.
+  TxSlot& add(const TxTag& tag, uint8_t flags, Time now) {
+    const uint64_t sequence = window_.next();
+    TxSlot& slot = ring_.at(sequence);
+    slot = {.tag = tag, .flags = flags, .order = ++order_, .sent = now};
+    ring_.set_came(sequence, false);
     window_.sent();
-    ++in_flight_;
+    in_flight_.push_back(ring_, sequence);
+    return slot;
   }
-  /// A lost one was sent again.
-  void resend(uint64_t sequence, Time now);
-  /// The first lost one from `from` on; `urgent`: of those that were recalled. kNone: there is
-  /// none.
-  uint64_t next_lost(uint64_t from, bool urgent) const {
-    return lost_ == 0 ? kNone : find_lost(from, urgent);
+  /// A lost one was sent again. Returns its slot.
+  TxSlot& resend(uint64_t sequence, Time now);
+  /// The lost ones, in the order in which they were found lost; `urgent`: of those that were
+  /// recalled. kNone: there is none, or no more.
+  uint64_t first_lost(bool urgent) const {
+    return lost_.size() == 0 ? kNone : next_urgent(number(lost_.first()), urgent);
+  }
+  uint64_t next_lost(uint64_t after, bool urgent) const {
+    return is_last(lost_, after) ? kNone : next_urgent(number(slot(after).next), urgent);
+  }
+  /// Those in flight, in the order of their transmissions.
+  uint64_t first_in_flight() const {
+    return in_flight_.size() == 0 ? kNone : number(in_flight_.first());
+  }
+  uint64_t next_in_flight(uint64_t after) const {
+    return is_last(in_flight_, after) ? kNone : number(slot(after).next);
   }
   /// One in flight counts as lost.
-  void lose(uint64_t sequence) { mark_lost(ring_.at(sequence)); }
+  void lose(uint64_t sequence) { mark_lost(sequence); }
 
   // --- What stands for a number.
 
   /// The message ends: skips stand for its datagrams from now on.
   void give_up(const MessageName& message);
   /// The datagram is to be sent again at once, in whatever form, unless it came.
-  void recall(uint64_t sequence);
+  void recall(uint64_t sequence, uint8_t cause = 0);
   /// The first that is not acknowledged is to be sent again at once, even if it came.
   void recall_first();
   /// The first missing one is to be sent again at once, which makes progress, and the last one,
@@ -89,29 +121,33 @@ class Scoreboard {
 
   // --- What the peer says.
 
-  /// All up to `last` came, and what `map`, if there is one, says. All of them were sent. The peer
-  /// has a window for so many after `last`. Calls `arrived` with the slot of each one of which that
-  /// was not known, as it was before.
+  /// The peer acknowledges all up to `last`, and by the map some after it, none of which are beyond
+  /// what was sent; it has a window for `window` after `last`. `map` may be null. Calls
+  /// arrived(sequence, slot) for each one that was not known to have come, as it was before.
   template <class Arrived>
   void acknowledge(uint64_t last, uint16_t window, const RdMap* map, Arrived&& arrived) {
     window_.open(last, window);
     for (; window_.first_unacknowledged() <= last; window_.acknowledged()) {
-      TxSlot& slot = ring_.at(window_.first_unacknowledged());
+      const uint64_t sequence = window_.first_unacknowledged();
+      const TxSlot& slot = ring_.at(sequence);
       if (slot.has(TxSlot::came)) {
         --early_;
       } else {
-        arrived(std::as_const(slot));
-        mark_arrived(slot);
+        arrived(sequence, slot);
+        mark_arrived(sequence);
       }
     }
-    const size_t size = map == nullptr ? 0 : map->size();
-    for (size_t bit = 0; bit < size; ++bit) {
-      if (!map->test(bit)) continue;
-      TxSlot& slot = ring_.at(last + 1 + bit);
-      if (slot.has(TxSlot::came)) continue;
-      arrived(std::as_const(slot));
-      mark_arrived(slot);
-      ++early_;
+    const size_t words = map == nullptr ? 0 : map->count;
+    for (size_t word = 0; word < words; ++word) {
+      const uint64_t begin = last + 1 + word * 64;
+      for (uint64_t fresh = map->words[word] & ~ring_.came(begin); fresh != 0;) {
+        const int bit = std::countl_zero(fresh);
+        fresh &= ~(uint64_t{1} << (63 - bit));
+        const uint64_t sequence = begin + static_cast<uint64_t>(bit);
+        arrived(sequence, std::as_const(ring_.at(sequence)));
+        mark_arrived(sequence);
+        ++early_;
+      }
     }
   }
   struct Released {
@@ -127,24 +163,25 @@ class Scoreboard {
   }
 
  private:
-  uint64_t find_lost(uint64_t from, bool urgent) const;
-  void mark_lost(TxSlot& slot) {
-    slot.flags |= TxSlot::lost;
-    ++lost_;
-    --in_flight_;
+  /// The number whose low bits these are.
+  uint64_t number(uint16_t low) const {
+    const uint64_t first = window_.first_unacknowledged();
+    return first + static_cast<uint16_t>(low - static_cast<uint16_t>(first));
   }
-  void mark_arrived(TxSlot& slot) {
-    --(slot.has(TxSlot::lost) ? lost_ : in_flight_);
-    slot.flags =
-        static_cast<uint8_t>((slot.flags & (TxSlot::repeated | TxSlot::given_up)) | TxSlot::came);
+  static bool is_last(const TransmitList& list, uint64_t sequence) {
+    return list.size() == 0 || list.last() == static_cast<uint16_t>(sequence);
   }
+  uint64_t next_urgent(uint64_t from, bool urgent) const;
+  void mark_lost(uint64_t sequence);
+  void mark_arrived(uint64_t sequence);
 
   TransmitRing ring_;
   SequenceWindow window_;
-  uint32_t in_flight_ = 0;
-  uint32_t lost_ = 0;
+  TransmitList in_flight_;
+  TransmitList lost_;
   uint32_t early_ = 0;
-  uint32_t order_ = 0;  // of the latest transmission
+  uint32_t urgent_ = 0;  // of the lost ones
+  uint32_t order_ = 0;   // of the latest transmission
 };
 
 }  // namespace diwarp::dgram

@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/serial.h"
 
 namespace diwarp::dgram {
 namespace {
 
-static_assert(Congestion::kMaxWindow <= SequenceWindow::kCapacity);
+static_assert(CongestionController::kMaxWindow <= SequenceWindow::kCapacity);
 // Timeouts in a row, after which the path is taken for congested to the utmost.
 constexpr uint16_t kTimeoutsToCollapse = 3;
+// And never sooner than that after the last news: an end may not have been scheduled.
+constexpr Duration kLeastSilence = std::chrono::milliseconds(100);
 constexpr Duration kIdle = std::chrono::seconds(1);
 
 bool acknowledges_unsent(const SequenceWindow& window, uint64_t cumulative, const RdMap* map) {
@@ -32,12 +35,12 @@ bool is_of_first_transmission(const TxSlot& arrived, const RoundTrip& round_trip
 bool Sender::may_send(uint32_t ahead, uint32_t again) const {
   const bool in_window =
       window().is_open(ahead) && window().unreleased() + ahead < SequenceWindow::kCapacity;
-  return in_window && scoreboard_.in_flight() + ahead + again < congestion_.window();
+  return in_window && has_room(ahead + again);
 }
 
-uint64_t Sender::next_lost(uint64_t from, uint32_t ahead) const {
-  const bool room = scoreboard_.in_flight() + ahead < congestion_.window();
-  return scoreboard_.next_lost(from, !room);
+void Sender::end_burst(uint32_t ahead, bool more) {
+  paced_ = more && ahead >= quota_;
+  if (!more) delivery_rate_.limited_by_application(scoreboard_.in_flight() + ahead);
 }
 
 void Sender::add(const TxTag& tag, uint8_t flags, Time now) {
@@ -49,18 +52,28 @@ void Sender::add(const TxTag& tag, uint8_t flags, Time now) {
     advanced_ = now;
     // guard(dgram)
     timer_.reset_backoff();  // the value that probes gave it says nothing of this
-    if (now - timer_.last_activity() > kIdle) congestion_.idled();
+    if (now - timer_.last_activity() > kIdle) {
+      congestion_->idled();
+      follow_controller();
+    }
   }
-  scoreboard_.add(tag, flags, now);
+  const bool first = scoreboard_.in_flight() == 0;
+  transmitted(scoreboard_.add(tag, flags, now), first, now);
+}
+
+void Sender::transmitted(TxSlot& slot, bool first, Time now) {
+  delivery_rate_.sent(slot, first, now);
+  pacer_.sent();
+  if (quota_ != 0 && quota_ != UINT32_MAX) --quota_;
   timer_.sent(now);
 }
 
 void Sender::resent(uint64_t sequence, Time now) {
-  scoreboard_.resend(sequence, now);
+  const bool first = scoreboard_.in_flight() == 0;
+  transmitted(scoreboard_.resend(sequence, now), first, now);
   ++retransmitted_;
   if (!scoreboard_.is_skip(sequence))
     black_hole_.resent(sequence, scoreboard_.tag(sequence).length);
-  timer_.sent(now);
 }
 
 // --- What the peer says.
@@ -73,66 +86,73 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t peer_window, const RdM
   if (old) return News::stale;
   if (acknowledges_unsent(window, cumulative, map)) return News::invalid_ack;
 
-  const uint32_t scale = congestion_.slow_start() ? 2 : 1;
-  const bool limited = scoreboard_.in_flight() * scale + 1 >= congestion_.window();
   if (window.first_unacknowledged() <= cumulative) advanced_ = now;
   Arrivals arrivals;
-  scoreboard_.acknowledge(cumulative, peer_window, map,
-                          [&](const TxSlot& slot) { arrived(slot, now, arrivals); });
+  scoreboard_.acknowledge(cumulative, peer_window, map, [&](uint64_t sequence, const TxSlot& slot) {
+    arrived(sequence, slot, now, arrivals);
+  });
   if (arrivals.count == 0) return News::stale;
-  account(arrivals, limited, now);
+  account(arrivals, now);
   detect_losses(now);
   return News::progress;
 }
 
-void Sender::arrived(const TxSlot& slot, Time now, Arrivals& arrivals) {
-  ++arrivals.count;
+void Sender::arrived(uint64_t sequence, const TxSlot& slot, Time now, Arrivals& arrivals) {
+  delivery_rate_.came();
   black_hole_.arrived(slot.tag.length);
   const bool was_lost = slot.has(TxSlot::lost) && !slot.has(TxSlot::urgent);
-  if (was_lost || is_of_first_transmission(slot, round_trip_, now))
+  if (was_lost || is_of_first_transmission(slot, round_trip_, now)) {
     losses_.tolerate_more();
-  else
-    losses_.came(slot.order);
-  // Earlier ones may have come long ago, their acknowledgements lost.
-  if (arrivals.count == 1 || serial_before(arrivals.order, slot.order)) {
-    arrivals.order = slot.order;
-    arrivals.sample.reset();
-    if (!slot.has(TxSlot::repeated)) arrivals.sample = now - slot.sent;
+  } else {
+    if (sequence < highest_ && !slot.has(TxSlot::repeated)) losses_.reordered();
+    losses_.came(slot.order, now - slot.sent);
   }
+  highest_ = std::max(highest_, sequence);
+  // Earlier ones may have come long ago, their acknowledgements lost.
+  if (arrivals.count == 0 || serial_before(arrivals.latest.order, slot.order))
+    arrivals.latest = slot;
+  ++arrivals.count;
 }
 
-void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
+void Sender::account(const Arrivals& arrivals, Time now) {
   timer_.news(now);
-  if (arrivals.sample) {
-    round_trip_.add(*arrivals.sample);
-    congestion_.sampled(*arrivals.sample);
+  collapsed_ = false;
+  const TxSlot& latest = arrivals.latest;
+  AckNews news;
+  news.came = arrivals.count;
+  news.in_flight = scoreboard_.in_flight();
+  news.sent = latest.sent;
+  const bool before = now < latest.sent;  // a clock that went back
+  if (!latest.has(TxSlot::repeated) && !before) {
+    news.sample = std::max(now - latest.sent, Duration(1));
+    round_trip_.add(news.sample);
   }
-  const uint64_t una = window().first_unacknowledged();
-  if (una >= round_) {
-    round_ = window().next();
-    congestion_.round_over();
-  }
-  if (una >= recovery_)
-    congestion_.acknowledged(arrivals.count, limited, round_trip_.smoothed(), now);
+  news.smoothed = round_trip_.smoothed();
+  news.rate = delivery_rate_.sample(latest, round_trip_.shortest(), now);
+  news.delivered = delivery_rate_.delivered();
+  congestion_->acknowledged(news, now);
+  follow_controller();
 }
 
 void Sender::detect_losses(Time now) {
-  losses_.begin_pass();
-  if (window().idle() || !losses_.any_came()) return;
-  const uint64_t first = window().first_unacknowledged();
-  const bool in_order = scoreboard_.early() == 0 && scoreboard_.lost() == 0 &&
-                        losses_.latest_is_before(scoreboard_.slot(first).order);
-  if (in_order) return;
-  const Duration patience = round_trip_.reordering();
-  for (uint64_t at = first; at < window().next(); ++at) {
+  losses_.begin_pass(round_trip_);
+  Time latest = Time::min();
+  uint32_t count = 0;
+  for (uint64_t at = scoreboard_.first_in_flight(); at != Scoreboard::kNone;) {
     const TxSlot& candidate = scoreboard_.slot(at);
-    if (candidate.has(TxSlot::came | TxSlot::lost)) continue;
-    if (!losses_.is_lost(candidate.order, candidate.sent + patience, now)) continue;
-    scoreboard_.lose(at);
-    if (at < recovery_) continue;
-    recovery_ = window().next();
-    congestion_.lost(now);
+    if (losses_.check(candidate.order, candidate.sent, now) != LossDetector::Verdict::lost) break;
+    latest = candidate.sent;
+    ++count;
+    const uint64_t lost = std::exchange(at, scoreboard_.next_in_flight(at));
+    scoreboard_.lose(lost);
   }
+  if (count == 0) return;
+  if (latest > round_lost_) {
+    losses_.lost_in_round();
+    round_lost_ = now;
+  }
+  congestion_->lost(count, latest, now);
+  follow_controller();
 }
 
 // --- Time.
@@ -144,21 +164,35 @@ std::optional<Time> Sender::stuck_since() const {
 }
 
 std::optional<Time> Sender::deadline(bool wanted, Duration longest) const {
+  const std::optional<Time> news = news_deadline(wanted, longest);
+  if (!paced_) return news;
+  const Time paced = pacer_.due();
+  return news ? std::min(*news, paced) : paced;
+}
+
+/// When something is to be done because nothing was heard.
+std::optional<Time> Sender::news_deadline(bool wanted, Duration longest) const {
   if (losses_.loss_time() != Time::max()) return losses_.loss_time();
   if (window().idle() && !wanted) return std::nullopt;
   return timer_.due(window().idle(), round_trip_.timeout(), longest);
 }
 
 bool Sender::on_deadline(Time now, bool wanted, Duration longest) {
-  const std::optional<Time> due = deadline(wanted, longest);
+  paced_ = false;  // the owner asks what may be sent
+  const std::optional<Time> due = news_deadline(wanted, longest);
   if (!due || *due > now) return false;
   if (losses_.loss_time() != Time::max()) {
     detect_losses(now);
     return false;
   }
+  const Duration silence = now - std::max(timer_.last_news(), outstanding_since_);
   const uint16_t timeouts = timer_.expired(now);
-  if (timeouts == kTimeoutsToCollapse && scoreboard_.early() + 1 < window().outstanding())
-    congestion_.collapsed(now);
+  if (timeouts >= kTimeoutsToCollapse && silence >= kLeastSilence && !collapsed_ &&
+      scoreboard_.early() + 1 < window().outstanding()) {
+    collapsed_ = true;
+    congestion_->collapsed(now);
+    follow_controller();
+  }
   return !scoreboard_.recall_outermost() || black_hole_.doubts();
 }
 

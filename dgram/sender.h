@@ -7,9 +7,12 @@
 #include "base/clock.h"
 #include "dgram/black_hole_detector.h"
 #include "dgram/congestion.h"
+#include "dgram/delivery_rate.h"
 #include "dgram/loss_detector.h"
+#include "dgram/pacer.h"
 #include "dgram/probe_timer.h"
 #include "dgram/rd_header.h"
+#include "dgram/round_trip.h"
 #include "dgram/scoreboard.h"
 #include "dgram/sequence_window.h"
 #include "dgram/transmit_ring.h"
@@ -20,21 +23,24 @@ namespace diwarp::dgram {
 /// The sending half of an association: which datagrams may go, which are to be sent again and when,
 /// and what follows from what the peer says (docs/reliable.md has the table). Its parts keep what
 /// became of each datagram (Scoreboard), which of them count as lost (LossDetector), how long to
-/// wait for news (ProbeTimer) and how many may be under way (Congestion). Each association has one
+/// wait for news (ProbeTimer) and how many may be under way (Cubic). Each association has one
 /// of its own. Time comes in as an argument.
 class Sender {
  public:
   /// `first`: above 0, so that there is one before it. `window`: the peer's, before it has said
   /// anything else.
-  explicit Sender(uint64_t first = 1, uint16_t window = 0)
-      : scoreboard_(first, window), recovery_(first), round_(first) {}
+  explicit Sender(uint64_t first = 1, uint16_t window = 0,
+                  CongestionControl control = CongestionControl::bbr)
+      : scoreboard_(first, window), congestion_(control) {
+    follow_controller();
+  }
 
   /// The owner prepares and releases memory there, gives up messages, recalls datagrams and
   /// releases them.
   Scoreboard& scoreboard() { return scoreboard_; }
   const Scoreboard& scoreboard() const { return scoreboard_; }
   const SequenceWindow& window() const { return scoreboard_.window(); }
-  const Congestion& congestion() const { return congestion_; }
+  const CongestionController& congestion() const { return *congestion_; }
   /// The owner adds the round trip of an open.
   RoundTrip& round_trip() { return round_trip_; }
   const RoundTrip& round_trip() const { return round_trip_; }
@@ -44,12 +50,23 @@ class Sender {
 
   // --- What to send.
 
-  /// Whether the peer's window and the congestion window let a new datagram go, `ahead` other new
-  /// ones and `again` old ones having been decided on before.
+  /// A burst is decided on from now on.
+  void begin_burst(Time now) { quota_ = pacer_.quota(now); }
+  /// Whether the peer's window, the congestion window and the pacer let a new datagram go, `ahead`
+  /// other new ones and `again` old ones having been decided on before.
   bool may_send(uint32_t ahead = 0, uint32_t again = 0) const;
-  /// The first datagram from `from` on that is to be sent again, `ahead` others having been decided
-  /// on before; Scoreboard::kNone where none is, or the congestion window is in use.
-  uint64_t next_lost(uint64_t from, uint32_t ahead = 0) const;
+  /// The first datagram that is to be sent again, and the next one after `after`, `ahead` others
+  /// having been decided on before; Scoreboard::kNone where none is, or the congestion window is in
+  /// use.
+  uint64_t first_lost(uint32_t ahead = 0) const { return scoreboard_.first_lost(!has_room(ahead)); }
+  uint64_t next_lost(uint64_t after, uint32_t ahead) const {
+    return scoreboard_.next_lost(after, !has_room(ahead));
+  }
+  /// All of a burst was decided on that may go, `ahead` datagrams. `more`: of what there is to send
+  /// not all may. The deadline tells when the pacer lets the next ones go.
+  void end_burst(uint32_t ahead, bool more);
+  /// Whether the pacer holds some back: deadline() tells for how long.
+  bool waits_for_pacer() const { return paced_; }
 
   /// The next number was sent; the scoreboard is prepared for it.
   void sent(const TxTag& tag, Time now) { add(tag, 0, now); }
@@ -101,18 +118,31 @@ class Sender {
  private:
   struct Arrivals {
     uint32_t count = 0;
-    uint32_t order = 0;              // of the latest transmission among them
-    std::optional<Duration> sample;  // of that, where it was the only one of its datagram
+    TxSlot latest;  // of the latest transmission among them
   };
 
+  bool has_room(uint32_t ahead) const {
+    return ahead < quota_ && scoreboard_.in_flight() + ahead < window_;
+  }
+  /// The controller has changed its mind.
+  void follow_controller() {
+    window_ = congestion_->window();
+    pacer_.set_rate(congestion_->pacing_rate());
+  }
   void add(const TxTag& tag, uint8_t flags, Time now);
-  void arrived(const TxSlot& slot, Time now, Arrivals& arrivals);
-  void account(const Arrivals& arrivals, bool limited, Time now);
+  void transmitted(TxSlot& slot, bool first, Time now);
+  void arrived(uint64_t sequence, const TxSlot& slot, Time now, Arrivals& arrivals);
+  void account(const Arrivals& arrivals, Time now);
   void detect_losses(Time now);
+  std::optional<Time> news_deadline(bool wanted, Duration longest) const;
 
   Scoreboard scoreboard_;
-  uint64_t recovery_;  // losses before this have been answered for
-  uint64_t round_;     // with this acknowledged a round is over
+  uint32_t window_ = 0;            // the controller's
+  uint64_t highest_ = 0;           // that came
+  uint32_t quota_ = UINT32_MAX;    // datagrams that the pacer lets go in this burst
+  Time round_lost_ = Time::min();  // losses of what was sent before are of one round
+  bool collapsed_ = false;         // since the last news
+  bool paced_ = false;             // what is to be sent waits for the pacer
   LossDetector losses_;
   ProbeTimer timer_;
   Time outstanding_since_{};
@@ -120,6 +150,8 @@ class Sender {
   uint64_t retransmitted_ = 0;
   BlackHoleDetector black_hole_;
   RoundTrip round_trip_;
+  DeliveryRate delivery_rate_;
+  Pacer pacer_;
   Congestion congestion_;
 };
 

@@ -7,14 +7,12 @@
 #include <utility>
 
 namespace diwarp::dgram {
-namespace {
 
 /// Bytes that so many slots count to a budget.
-size_t counted(uint32_t capacity) {
-  return capacity > TransmitRing::kUncounted ? capacity * sizeof(TxSlot) : 0;
+size_t TransmitRing::counted(uint32_t capacity) {
+  if (capacity <= kUncounted) return 0;
+  return capacity * sizeof(TxSlot) + words(capacity) * sizeof(uint64_t);
 }
-
-}  // namespace
 
 TransmitRing& TransmitRing::operator=(TransmitRing&& other) noexcept {
   TransmitRing taken(std::move(other));
@@ -28,6 +26,7 @@ TransmitRing::~TransmitRing() {
 
 void TransmitRing::swap(TransmitRing& other) noexcept {
   std::swap(slots_, other.slots_);
+  std::swap(came_, other.came_);
   std::swap(capacity_, other.capacity_);
   std::swap(budget_, other.budget_);
 }
@@ -39,8 +38,12 @@ bool TransmitRing::grow(uint64_t first, uint64_t end, uint64_t count, MemoryBudg
   larger.budget_ = budget;
   larger.capacity_ = wanted;
   larger.slots_.reset(new (std::nothrow) TxSlot[wanted]);
-  if (!larger.slots_) return false;
-  for (uint64_t at = first; at != end; ++at) larger.at(at) = this->at(at);
+  larger.came_.reset(new (std::nothrow) uint64_t[words(wanted)]());
+  if (!larger.slots_ || !larger.came_) return false;
+  for (uint64_t at = first; at != end; ++at) {
+    larger.at(at) = this->at(at);
+    larger.set_came(at, this->at(at).has(TxSlot::came));
+  }
   swap(larger);
   return true;
 }

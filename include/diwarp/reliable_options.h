@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "diwarp/types.h"
 
@@ -20,6 +21,13 @@ enum class ErrorScope : uint8_t {
 enum class CompletionOrder : uint8_t {
   posting,  ///< that of posting, whatever the peers: a slow one holds up the completions of all
   peer,     ///< that of posting among the requests to one peer: a slow one holds up its own
+};
+
+/// How an RD queue pair finds the rate at which it sends (docs/reliable.md).
+enum class CongestionControl : uint8_t {
+  bbr,    ///< by the measured rate of delivery and round trip, after BBR: chance losses do not slow
+          ///< it, full queues do
+  cubic,  ///< by what is lost, as TCP's CUBIC does (RFC 9438): each loss slows it
 };
 
 /// The options that only RD queue pairs have.
@@ -42,17 +50,23 @@ struct ReliableOptions {
   /// dropped, and the peer begins anew.
   Duration message_timeout = Duration::zero();
   /// Datagrams that a peer may have on the way to this queue pair: by default as many as an
-  /// acknowledgement can tell of one by one.
-  uint32_t receive_window = 1024;
+  /// acknowledgement can tell of one by one. Where datagrams are lost, several times what is on the
+  /// way in a round trip has room in it, as some need several attempts.
+  uint32_t receive_window = 4096;
   /// Memory for datagrams that came out of order or found no receive, and for the lists of them, of
   /// all peers, in bytes.
   size_t max_buffer = size_t{64} << 20;
   /// Memory of all peers, in bytes, for what was sent and is not acknowledged, beyond 16 datagrams
-  /// to each; 40 bytes for each datagram. While it is used up, no more than these 16 are on the
+  /// to each; 57 bytes for each datagram. While it is used up, no more than these 16 are on the
   /// way.
   size_t max_sent_memory = size_t{64} << 20;
   ErrorScope error_scope = ErrorScope::peer;
   CompletionOrder completion_order = CompletionOrder::posting;
+  CongestionControl congestion_control = CongestionControl::bbr;
+  /// A file for each transmission to the first peer and each acknowledgement of it, one line each,
+  /// to find out why a connection is slow (docs/reliable.md); empty: none. The queue pair waits for
+  /// the disk. One queue pair for each file.
+  std::string transmission_log = {};
 };
 
 }  // namespace diwarp

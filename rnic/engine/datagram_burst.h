@@ -35,9 +35,11 @@ class DatagramBurst {
   static constexpr size_t kMaxBytes = kMaxDatagrams * 1472;
   static constexpr size_t kMaxPieces = 1024;  // UIO_MAXIOV
   // The prefix, and the longest that follows it besides payload: an Error, or an acknowledgement.
-  static constexpr size_t kHeaderBytes = dgram::Envelope::kPrefixBytes + 152;
+  static constexpr size_t kHeaderBytes = dgram::Envelope::kPrefixBytes + 536;
   static constexpr size_t kTrailerBytes = dgram::Envelope::kTrailerBytes;
   static constexpr size_t kSourceDataBytes = 64;
+  // Of all headers and trailers: as many as there may be, of a usual length, and a long one.
+  static constexpr size_t kEndsBytes = kMaxDatagrams * 164 + kHeaderBytes + kTrailerBytes;
 
   /// The notes of a source about a datagram until it is told the outcome.
   struct alignas(uint64_t) SourceData {
@@ -51,7 +53,8 @@ class DatagramBurst {
   /// No other datagram fits, not even one without payload.
   bool full() const {
     // guard(burst-pieces): without || pieces_ + 2 > kMaxPieces
-    return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes || pieces_ + 2 > kMaxPieces;
+    return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes || pieces_ + 2 > kMaxPieces ||
+           used_ + kHeaderBytes + kTrailerBytes > kEndsBytes;
   }
   size_t size() const { return datagrams_; }
   std::span<const llp::OutgoingDatagram> datagrams() const {
@@ -93,9 +96,9 @@ class DatagramBurst {
  private:
   size_t datagrams_ = 0;
   size_t pieces_ = 0;
-  size_t used_ = 0;                                                           // of ends_
-  size_t bytes_ = 0;                                                          // of all datagrams
-  std::array<std::byte, kMaxDatagrams*(kHeaderBytes + kTrailerBytes)> ends_;  // as they go
+  size_t used_ = 0;                         // of ends_
+  size_t bytes_ = 0;                        // of all datagrams
+  std::array<std::byte, kEndsBytes> ends_;  // as they go
   std::array<ConstBytes, kMaxPieces> gathered_;
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramTag, kMaxDatagrams> tags_;

@@ -39,7 +39,7 @@ local KINDS = {
   [1] = {name = "data", flags = 2, least = 1, most = 65535, step = 1, sequence = true, acknowledged = true},
   [2] = {name = "skip", flags = 2, least = 8, most = 8, step = 8, sequence = true, acknowledged = true},
   [3] = {name = "failure", flags = 2, least = 8, most = 8, step = 8, sequence = true, acknowledged = true},
-  [4] = {name = "acknowledgement", flags = 6, least = 0, most = 128, step = 8, acknowledged = true},
+  [4] = {name = "acknowledgement", flags = 6, least = 0, most = 512, step = 8, acknowledged = true},
   [5] = {name = "probe", flags = 2, least = 0, most = 0, step = 1, sequence = true, acknowledged = true},
   [6] = {name = "refusal", flags = 2, least = 4, most = 4, step = 4, sequence = true, acknowledged = true},
   [7] = {name = "open", flags = 3, least = 24, most = 24, step = 24},

@@ -32,6 +32,7 @@ struct RdPeerBurst {
   size_t planned = 0;  // datagrams of this peer in this burst
   uint32_t again = 0;  // of these
   uint32_t fresh = 0;  // of these
+  bool more = false;   // there is more to send for the first time than may go now
 
   /// The most payload of a datagram of this request; null: of a response.
   size_t max_payload(const SendEntry* entry) const;

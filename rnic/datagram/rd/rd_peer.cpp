@@ -17,6 +17,7 @@ RdPeerLimits RdPeerLimits::of(const provider::QueuePairInit& init) {
   return {.peers = init.reliable.max_peers,
           .per_address = init.reliable.max_peers_per_address,
           .window = init.reliable.receive_window,
+          .congestion_control = init.reliable.congestion_control,
           .closed_records = init.datagram.closed_per_source,
           .refused_records = init.datagram.refused_per_source,
           .record_memory = init.datagram.max_source_memory};

@@ -51,7 +51,8 @@ struct OutboundRead {
 struct RdPeerLimits {
   uint32_t peers = 0;
   uint32_t per_address = 0;
-  uint32_t window = 0;          ///< datagrams
+  uint32_t window = 0;  ///< datagrams
+  CongestionControl congestion_control = CongestionControl::bbr;
   uint32_t closed_records = 0;  ///< per peer, see DatagramOptions::closed_per_source
   uint32_t refused_records = 0;
   size_t record_memory = 0;  ///< bytes, of all peers
@@ -72,7 +73,7 @@ struct RdWork {
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
 };
 
-/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,216 bytes
+/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,488 bytes
 /// while it is idle. With the baton.
 class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdSoonTag>,
@@ -82,7 +83,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// Throws std::bad_alloc.
   RdPeer(RdHost& its_host, const Address& address, const RdPeerLimits& limits,
          MemoryBudget& record_memory, Time now)
-      : association(limits.window),
+      : association(limits.window, limits.congestion_control),
         source({.address = address}, limits.no_records(record_memory)),
         host(its_host),
         times(now) {
@@ -166,7 +167,7 @@ class RdPeer : public ListNode<RdReadyTag>,
  public:
   MemberTimer<RdPeer, &RdPeer::on_timer> timer{*this};
 };
-static_assert(sizeof(RdPeer) <= 1008, "with what the allocator adds, 1 KiB");
+static_assert(sizeof(RdPeer) <= 1280, "a table of 16,384 takes 20 MiB");
 
 /// The peers, by address and port. Several at one of these are incarnations that are, or were,
 /// there at the same time: those that reach this queue pair by several of its own addresses, and

@@ -90,6 +90,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
     : DatagramQueuePair(std::move(domain), init),
       timeouts_(RdTimeouts::of(checked(init.reliable))),
       fragments_(init.datagram.jumbo),
+      transmission_log_(RdTransmissionLog::open(init.reliable.transmission_log)),
       buffer_(init.reliable.max_buffer),
       sent_memory_(init.reliable.max_sent_memory),
       peers_(*this, receives().shares(), init),
@@ -100,7 +101,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, logged(),
                     timeouts_.peer_timeout),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
-                buffer_, sent_memory_, counters()),
+                buffer_, sent_memory_, counters(), transmission_log_.get()),
       order_(receives(), records(), peers_, requests_, delivery_, buffer_, logged(), waker()) {
   sender().add(transmit_);
   attach_to_engine();
@@ -292,6 +293,8 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
       peer.sender().acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == dgram::Sender::News::invalid_ack)
     return drop(Counter::drop_rd_invalid_ack, peer.address());
+  if (transmission_log_ && news == dgram::Sender::News::progress) [[unlikely]]
+    transmission_log_->acknowledged(peer, now);
   peer.times.heard(now);
   peer.signs.heard();
   peer.sender().timer().heard(now);

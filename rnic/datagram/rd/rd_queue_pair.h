@@ -13,6 +13,7 @@
 #include "rnic/datagram/rd/rd_requests.h"
 #include "rnic/datagram/rd/rd_responder.h"
 #include "rnic/datagram/rd/rd_timeouts.h"
+#include "rnic/datagram/rd/rd_transmission_log.h"
 #include "rnic/datagram/rd/rd_transmit.h"
 
 namespace diwarp::rnic {
@@ -65,6 +66,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
 
   const RdTimeouts timeouts_;
   const bool fragments_;  // IP does, so that every packet is as long as the path carries
+  const std::unique_ptr<RdTransmissionLog> transmission_log_;  // null: none
   dgram::ReorderBuffer buffer_;
   MemoryBudget sent_memory_;  // of all peers together
   RdPeers peers_;

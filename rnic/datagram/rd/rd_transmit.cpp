@@ -8,6 +8,7 @@
 #include "rnic/datagram/rd/rd_associations.h"
 #include "rnic/datagram/rd/rd_requests.h"
 #include "rnic/datagram/rd/rd_responder.h"
+#include "rnic/datagram/rd/rd_transmission_log.h"
 #include "rnic/datagram/send_completion.h"
 
 namespace diwarp::rnic {
@@ -99,7 +100,12 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now) {
 }
 
 bool RdTransmit::fill_established(RdPeerBurst& burst) {
+  burst.peer.sender().begin_burst(burst.now);
   const bool cut_short = fill_again(burst) || fill_fresh(burst);
+  const bool more =
+      cut_short || burst.more || burst.peer.sender().scoreboard().lost() > burst.again;
+  burst.peer.sender().end_burst(burst.again + burst.fresh, more);
+  if (burst.peer.sender().waits_for_pacer()) peers_.touch(burst.peer);
   // An association that was reopened meanwhile has another datagram to send.
   if (burst.peer.signs.open_wanted()) return true;
   return fill_signs(burst) || cut_short;
@@ -108,8 +114,8 @@ bool RdTransmit::fill_established(RdPeerBurst& burst) {
 bool RdTransmit::fill_again(RdPeerBurst& burst) {
   Sender& sender = burst.peer.sender();
   bool waits = false;
-  for (uint64_t at = sender.next_lost(0, 0); at != Scoreboard::kNone;
-       at = sender.next_lost(at + 1, burst.again)) {
+  for (uint64_t at = sender.first_lost(); at != Scoreboard::kNone;
+       at = sender.next_lost(at, burst.again)) {
     if (!burst.builder.open() || !may_send_again(burst, at)) return true;
     const RdPart part{.tag = sender.scoreboard().tag(at), .skip = sender.scoreboard().is_skip(at)};
     if (too_long(burst, part)) {
@@ -177,7 +183,11 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
   const SendEntry* sized = nullptr;
   size_t segment = 0;
   const size_t response = burst.max_payload(nullptr);
-  while (sender.may_send(burst.fresh, burst.again)) {
+  for (;;) {
+    if (!sender.may_send(burst.fresh, burst.again)) {
+      burst.more = cursor.has_work();
+      return false;
+    }
     if (cursor.entry() != sized) {
       sized = cursor.entry();
       segment = burst.max_payload(sized);
@@ -192,7 +202,6 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
     ++burst.fresh;
     cursor.advance(*part);
   }
-  return false;
 }
 
 /// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
@@ -228,6 +237,8 @@ void RdTransmit::sent(const DatagramTag& tag) { book(writer_.planned(tag)); }
 void RdTransmit::book(const RdPlanned& planned) {
   if (planned.act == Act::reset) return resets_.remove_first();
   RdPeer& peer = *planned.peer;
+  if (log_ != nullptr && planned.act <= Act::again) [[unlikely]]
+    log_->sent(peer, planned.sequence, peer.sender().scoreboard().cause(planned.sequence), now_);
   switch (planned.act) {
     case Act::fresh:
       book_fresh(planned);

@@ -16,6 +16,7 @@ namespace diwarp::rnic {
 class RdAssociations;
 class RdRequests;
 class RdResponder;
+class RdTransmissionLog;
 class RecordTable;
 
 /// Decides what an RD queue pair sends: data, new and again, acknowledgements, opens, probes,
@@ -25,7 +26,7 @@ class RdTransmit final : public DatagramSource {
   RdTransmit(const ddp::ProtectionContext& protection, RecordTable& records, SendQueue& sends,
              RdPeers& peers, RdRequests& requests, RdResponder& responder,
              RdAssociations& associations, const dgram::ReorderBuffer& buffer,
-             MemoryBudget& sent_memory, Counters& counters)
+             MemoryBudget& sent_memory, Counters& counters, RdTransmissionLog* log = nullptr)
       : protection_(protection),
         records_(records),
         sends_(sends),
@@ -36,6 +37,7 @@ class RdTransmit final : public DatagramSource {
         buffer_(buffer),
         sent_memory_(sent_memory),
         counters_(counters),
+        log_(log),
         resets_(counters),
         writer_(protection, sends, requests, responder, buffer, *this) {}
 
@@ -76,7 +78,8 @@ class RdTransmit final : public DatagramSource {
   const dgram::ReorderBuffer& buffer_;
   MemoryBudget& sent_memory_;  // for datagrams sent and not acknowledged
   Counters& counters_;
-  Time now_{};  // of the burst under way
+  RdTransmissionLog* const log_;  // null: none
+  Time now_{};                    // of the burst under way
   RdResets resets_;
   RdDatagramWriter writer_;
 };

@@ -7,61 +7,85 @@
 using namespace diwarp;
 using namespace diwarp::dgram;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Verdict = LossDetector::Verdict;
 
 namespace {
 
-constexpr Time kNow{std::chrono::hours(1)};
-constexpr Time kLater = kNow + milliseconds(1);
+constexpr Time kSent{std::chrono::hours(1)};
+constexpr Duration kRoundTrip = milliseconds(8);
 
-/// Whether the one of this order is lost, though time has not run out for it.
-bool is_lost(LossDetector& detector, uint32_t order) {
-  detector.begin_pass();
-  return detector.is_lost(order, kLater, kNow);
-}
+struct Scene {
+  LossDetector detector;
+  RoundTrip round_trip;
+
+  Scene() { round_trip.add(kRoundTrip); }
+  /// Of a transmission made at kSent.
+  Verdict check(uint32_t order, Duration after) {
+    detector.begin_pass(round_trip);
+    return detector.check(order, kSent, kSent + after);
+  }
+  /// How long after its transmission one that was overtaken is lost.
+  Duration patience(uint32_t order) {
+    REQUIRE(check(order, Duration(0)) == Verdict::overtaken);
+    return detector.loss_time() - kSent;
+  }
+};
 
 }  // namespace
 
 TEST_CASE("loss detector: a transmission is lost when the third after it came") {
-  LossDetector detector;
-  CHECK_FALSE(detector.any_came());
-  detector.came(3);
-  CHECK_FALSE(is_lost(detector, 1));
-  detector.came(4);
-  CHECK(is_lost(detector, 1));
-  CHECK_FALSE(is_lost(detector, 2));
-  CHECK_FALSE(is_lost(detector, 5));
-  CHECK(detector.latest_is_before(5));
+  Scene scene;
+  CHECK(scene.check(1, seconds(9)) == Verdict::in_flight);
+  scene.detector.came(3, kRoundTrip);
+  CHECK(scene.check(1, Duration(0)) == Verdict::overtaken);
+  scene.detector.came(4, kRoundTrip);
+  CHECK(scene.check(1, Duration(0)) == Verdict::lost);
+  CHECK(scene.check(2, Duration(0)) == Verdict::overtaken);
+  CHECK(scene.check(5, seconds(9)) == Verdict::in_flight);
 }
 
-TEST_CASE("loss detector: one that was overtaken is lost when its time has run out, others not") {
-  LossDetector detector;
-  detector.came(2);
-  detector.begin_pass();
-  CHECK_FALSE(detector.is_lost(1, kLater, kNow));
-  CHECK_FALSE(detector.is_lost(3, kNow, kNow));
-  CHECK(detector.loss_time() == kLater);
-  detector.begin_pass();
-  CHECK(detector.loss_time() == Time::max());
-  CHECK(detector.is_lost(1, kLater, kLater));
+TEST_CASE("loss detector: one that was overtaken is lost a quarter of a round trip too late") {
+  Scene scene;
+  scene.detector.came(2, kRoundTrip);
+  CHECK(scene.patience(1) == kRoundTrip * 5 / 4);
+  CHECK(scene.check(1, kRoundTrip * 5 / 4 - Duration(1)) == Verdict::overtaken);
+  CHECK(scene.check(1, kRoundTrip * 5 / 4) == Verdict::lost);
+  CHECK(scene.detector.loss_time() == Time::max());
 }
 
-TEST_CASE("loss detector: late arrivals have it tolerate more, up to 64") {
-  LossDetector detector;
-  detector.came(100);
-  CHECK(is_lost(detector, 97));
-  detector.tolerate_more();
-  CHECK_FALSE(is_lost(detector, 95));
-  CHECK(is_lost(detector, 94));
-  for (int i = 0; i < 20; ++i) detector.tolerate_more();
-  CHECK_FALSE(is_lost(detector, 37));
-  CHECK(is_lost(detector, 36));
+TEST_CASE("loss detector: where the network reorders, time alone tells") {
+  Scene scene;
+  scene.detector.reordered();
+  scene.detector.came(100, kRoundTrip);
+  CHECK(scene.patience(1) == kRoundTrip * 5 / 4);
+}
+
+TEST_CASE("loss detector: late arrivals widen the window, up to a round trip, for 16 rounds") {
+  Scene scene;
+  scene.detector.came(100, kRoundTrip);
+  scene.detector.tolerate_more();
+  CHECK(scene.patience(1) == kRoundTrip * 6 / 4);
+  for (int i = 0; i < 200; ++i) scene.detector.tolerate_more();
+  CHECK(scene.patience(1) == kRoundTrip * 2);
+  for (int i = 1; i < LossDetector::kRoundsToForget; ++i) scene.detector.lost_in_round();
+  CHECK(scene.patience(1) == kRoundTrip * 2);
+  scene.detector.lost_in_round();
+  CHECK(scene.patience(1) == kRoundTrip * 5 / 4);
 }
 
 TEST_CASE("loss detector: orders wrap, and an older arrival changes nothing") {
-  LossDetector detector;
-  detector.came(1);  // the first one after the wrap
-  detector.came(0xFFFFFFF0);
-  CHECK(is_lost(detector, 0xFFFFFFFE));
-  CHECK_FALSE(is_lost(detector, 0xFFFFFFFF));
-  CHECK_FALSE(is_lost(detector, 2));
+  Scene scene;
+  scene.detector.came(1, kRoundTrip);  // the first one after the wrap
+  scene.detector.came(0xFFFFFFF0, seconds(9));
+  CHECK(scene.check(0xFFFFFFFE, Duration(0)) == Verdict::lost);
+  CHECK(scene.patience(0xFFFFFFFF) == kRoundTrip * 5 / 4);
+  CHECK(scene.check(2, Duration(0)) == Verdict::in_flight);
+}
+
+TEST_CASE("loss detector: nothing is waited for longer than a second") {
+  Scene scene;
+  scene.round_trip.add(seconds(100));
+  scene.detector.came(2, seconds(100));
+  CHECK(scene.patience(1) == LossDetector::kLongestWait);
 }

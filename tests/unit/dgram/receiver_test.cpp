@@ -93,12 +93,13 @@ TEST_CASE("rd receiver: datagrams that are kept are handed back at the end") {
 }
 
 TEST_CASE("rd receiver: its list counts to the buffer, and is given back") {
-  ReorderBuffer small(2 * 64 * sizeof(void*));
+  constexpr size_t kList = 64 * sizeof(void*) + sizeof(uint64_t);  // and a bit for each place
+  ReorderBuffer small(2 * kList);
   BufferShare mine;
   Receiver receiver(64);
   receiver.arrived(3);
   REQUIRE(receiver.keep(receiver.number(3), &some, small, mine));
-  CHECK(small.used() == 64 * sizeof(void*));
+  CHECK(small.used() == kList);
   Receiver another(64);
   another.arrived(3);
   CHECK_FALSE(another.keep(another.number(3), &some, small, mine));
@@ -106,4 +107,41 @@ TEST_CASE("rd receiver: its list counts to the buffer, and is given back") {
   receiver.release_memory(small, mine);
   CHECK(small.used() == 0);
   CHECK(mine.used == 0);
+}
+
+TEST_CASE("rd receiver: its list grows with the distance of what came early, and loses nothing") {
+  ReorderBuffer large(1 << 20);
+  BufferShare mine;
+  Receiver receiver(4096, 1000);
+  size_t before = 0;
+  for (uint32_t number : {1003U, 1070U, 1500U, 1001U, 5095U}) {
+    REQUIRE(receiver.arrived(number) == Arrival::early);
+    REQUIRE(receiver.keep(receiver.number(number), &some, large, mine));
+    CHECK(large.used() >= before);
+    before = large.used();
+    CHECK(receiver.arrived(number) == Arrival::duplicate);
+    CHECK(receiver.map().test(number - 1000));
+  }
+  CHECK(receiver.map().size() == 4096);
+  CHECK(receiver.arrived(1067) == Arrival::early);  // where 1003 was in a list of 64
+  size_t told = 0;
+  for (size_t bit = 0; bit < 4096; ++bit) told += receiver.map().test(bit);
+  CHECK(told == 5);
+  for (int i = 0; i < 5; ++i) CHECK(receiver.take_any() == &some);
+  CHECK(receiver.take_any() == nullptr);
+  receiver.release_memory(large, mine);
+  CHECK(large.used() == 0);
+}
+
+TEST_CASE("rd receiver: where its list cannot grow, what is kept stays") {
+  ReorderBuffer small(4 * (64 * sizeof(void*) + 8));
+  BufferShare mine;
+  Receiver receiver(4096);
+  receiver.arrived(3);
+  REQUIRE(receiver.keep(3, &some, small, mine));
+  CHECK_FALSE(receiver.keep(4000, &some, small, mine));
+  CHECK(receiver.kept() == 1);
+  CHECK(receiver.map().size() == 3);
+  CHECK(receiver.take_any() == &some);
+  receiver.release_memory(small, mine);
 }

@@ -24,7 +24,8 @@ struct Scene {
   Time now{std::chrono::hours(1)};
   Sender sender;
 
-  explicit Scene(uint16_t window = 100) : sender(1, window) {}
+  explicit Scene(uint16_t window = 100, CongestionControl control = CongestionControl::cubic)
+      : sender(1, window, control) {}
   void send(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i)
       sender.sent(part(static_cast<uint32_t>(sender.window().next())), now);
@@ -104,12 +105,12 @@ TEST_CASE("rd sender: the third that came after it shows a datagram lost") {
   Scene scene;
   scene.send(8);
   CHECK(scene.ack_map(0, {2, 3}) == News::progress);
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
   CHECK(scene.ack_map(0, {2, 3, 4}) == News::progress);
-  REQUIRE(scene.sender.next_lost(0) == 1);
+  REQUIRE(scene.sender.first_lost() == 1);
   CHECK(scene.sender.scoreboard().tag(1).offset == 1);
   scene.sender.resent(1, scene.now);
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
   CHECK(scene.sender.congestion().window() == 9);  // 13 * 0.7
   CHECK(scene.ack(8) == News::progress);
   CHECK(scene.released() == 8);
@@ -123,9 +124,9 @@ TEST_CASE("rd sender: a lost retransmission is seen by what was sent after it") 
   scene.sender.resent(1, scene.now);
   scene.send(4);  // 9 to 12
   scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8});
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
   scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-  CHECK(scene.sender.next_lost(0) == 1);
+  CHECK(scene.sender.first_lost() == 1);
 }
 
 TEST_CASE("rd sender: many losses of one window reduce it once") {
@@ -133,8 +134,8 @@ TEST_CASE("rd sender: many losses of one window reduce it once") {
   scene.send(10);
   scene.ack_map(0, {4, 5, 6, 7, 8, 9});
   uint32_t lost = 0;
-  for (uint64_t at = scene.sender.next_lost(0); at != Scoreboard::kNone;
-       at = scene.sender.next_lost(at + 1))
+  for (uint64_t at = scene.sender.first_lost(); at != Scoreboard::kNone;
+       at = scene.sender.next_lost(at, 0))
     ++lost;
   CHECK(lost == 3);
   const uint32_t window = scene.sender.congestion().window();
@@ -147,12 +148,12 @@ TEST_CASE("rd sender: a while after a later one came a datagram is lost") {
   Scene scene;
   scene.send(2);
   scene.ack_map(0, {2});
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK(*due - scene.now < milliseconds(2));
   CHECK_FALSE(scene.sender.on_deadline(*due, false, kLongest));
-  CHECK(scene.sender.next_lost(0) == 1);
+  CHECK(scene.sender.first_lost() == 1);
 }
 
 TEST_CASE("rd sender: silence has the first and the last missing datagram sent again") {
@@ -161,10 +162,10 @@ TEST_CASE("rd sender: silence has the first and the last missing datagram sent a
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK_FALSE(scene.sender.on_deadline(*due - Duration(1), false, kLongest));
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
   CHECK_FALSE(scene.sender.on_deadline(*due, false, kLongest));
-  CHECK(scene.sender.next_lost(0) == 1);
-  CHECK(scene.sender.next_lost(2) == 5);
+  CHECK(scene.sender.first_lost() == 1);
+  CHECK(scene.sender.next_lost(1, 0) == 5);
   scene.sender.resent(1, *due);
   scene.sender.resent(5, *due);
   const auto next = scene.sender.deadline(false, kLongest);
@@ -226,7 +227,7 @@ TEST_CASE("rd sender: where all has come early, it probes") {
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK(scene.sender.on_deadline(*due, false, kLongest));
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
 }
 
 TEST_CASE("rd sender: recalled datagrams go whatever the window says, but not those that came") {
@@ -234,12 +235,12 @@ TEST_CASE("rd sender: recalled datagrams go whatever the window says, but not th
   scene.send(10);
   scene.ack_map(0, {2});
   scene.sender.scoreboard().recall(2);
-  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
   scene.sender.scoreboard().recall(1);
   scene.sender.scoreboard().recall(1);
-  CHECK(scene.sender.next_lost(0) == 1);
+  CHECK(scene.sender.first_lost() == 1);
   scene.sender.scoreboard().recall(11);
-  CHECK(scene.sender.next_lost(2) == Scoreboard::kNone);
+  CHECK(scene.sender.next_lost(1, 0) == Scoreboard::kNone);
   scene.sender.resent(1, scene.now);
   CHECK(scene.ack(10) == News::progress);
 }
@@ -261,8 +262,8 @@ TEST_CASE("rd sender: random acknowledgements never release what was not sent") 
     REQUIRE(scene.sender.window().first_unacknowledged() <= scene.sender.window().next());
     REQUIRE(scene.sender.scoreboard().in_flight() <= scene.sender.window().outstanding());
     scene.sender.on_deadline(scene.now, false, kLongest);
-    for (uint64_t at = scene.sender.next_lost(0); at != Scoreboard::kNone;
-         at = scene.sender.next_lost(at + 1))
+    for (uint64_t at = scene.sender.first_lost(); at != Scoreboard::kNone;
+         at = scene.sender.first_lost())
       scene.sender.resent(at, scene.now);
   }
   CHECK(released > 1000);
@@ -299,7 +300,7 @@ TEST_CASE("rd sender: a skip stays one when it is lost, sent again or came early
   scene.send(5);
   scene.sender.scoreboard().give_up({MessageKind::send, 7});
   scene.ack_map(0, {2, 3, 4});
-  REQUIRE(scene.sender.next_lost(0) == 1);
+  REQUIRE(scene.sender.first_lost() == 1);
   scene.sender.resent(1, scene.now);
   CHECK(scene.sender.scoreboard().is_skip(1));
   CHECK(scene.sender.scoreboard().is_skip(2));
@@ -362,7 +363,7 @@ TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and tho
 }
 
 TEST_CASE("rd sender: memory beyond the first datagrams counts to a budget, and is given back") {
-  MemoryBudget budget(size_t{40} * 128);
+  MemoryBudget budget((sizeof(TxSlot) + 1) * 128);
   Sender first, second;
   REQUIRE(first.scoreboard().prepare(TransmitRing::kUncounted, &budget));
   CHECK(budget.used() == 0);

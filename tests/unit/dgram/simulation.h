@@ -44,10 +44,37 @@ struct RdPacket {
   dgram::RdMap map;
 };
 
+/// Where datagrams of one or more wires wait for their turn.
+class RdBottleneck {
+ public:
+  /// How long one that comes now takes to get through; nothing: the queue is full.
+  std::optional<Duration> pass(const RdPath& path, Time now) {
+    free_at_ = std::max(free_at_, now);
+    if (free_at_ - now > path.service * static_cast<int64_t>(path.queue)) return std::nullopt;
+    free_at_ += path.service;
+    return free_at_ - now;
+  }
+  void shift(Duration by) { free_at_ += by; }
+
+ private:
+  Time free_at_{};
+};
+
 /// What is on the path, either way.
 class RdWire {
  public:
   explicit RdWire(const RdPath& path) : path_(path), random_(path.seed) {}
+
+  /// Both go through the bottleneck of the other one, which has to outlive this.
+  void share_bottleneck(RdWire& other) { bottleneck_ = &other.own_; }
+  /// The clock jumps, and what is on the path does not notice.
+  void shift(Duration by) {
+    decltype(packets_) moved;
+    for (auto& [key, packet] : packets_)
+      moved.emplace(std::pair(key.first + by, key.second), packet);
+    packets_ = std::move(moved);
+    own_.shift(by);
+  }
 
   bool empty() const { return packets_.empty(); }
   Time next_arrival() const { return packets_.begin()->first.first; }
@@ -58,7 +85,7 @@ class RdWire {
   }
 
   void send_acknowledgement(const RdPacket& packet, Time now) {
-    if (random_.chance(path_.ack_loss)) return;
+    if (acks_cut || random_.chance(path_.ack_loss)) return;
     put(packet, now, path_.delay);
   }
   /// Nothing of the path's faults happens to it.
@@ -69,13 +96,12 @@ class RdWire {
     if (cut || random_.chance(path_.loss)) return;
     Duration delay = path_.delay;
     if (path_.service != Duration::zero()) {
-      free_at_ = std::max(free_at_, now);
-      if (free_at_ - now > path_.service * static_cast<int64_t>(path_.queue)) {
+      const std::optional<Duration> passed = bottleneck_->pass(path_, now);
+      if (!passed) {
         ++lost_in_queue;
         return;
       }
-      free_at_ += path_.service;
-      delay += free_at_ - now;
+      delay += *passed;
     }
     const auto jitter = static_cast<uint64_t>(path_.jitter.count());
     if (random_.chance(path_.reorder))
@@ -84,7 +110,8 @@ class RdWire {
     if (random_.chance(path_.duplicate)) put(packet, now, delay + path_.delay);
   }
 
-  bool cut = false;  // no data gets through
+  bool cut = false;       // no data gets through
+  bool acks_cut = false;  // no acknowledgement does
   uint64_t lost_in_queue = 0;
 
  private:
@@ -96,13 +123,17 @@ class RdWire {
   Random random_;
   std::map<std::pair<Time, uint64_t>, RdPacket> packets_;
   uint64_t order_ = 0;
-  Time free_at_{};
+  RdBottleneck own_;
+  RdBottleneck* bottleneck_ = &own_;
 };
 
 class RdSimulation {
  public:
-  explicit RdSimulation(const RdPath& path, uint32_t window = 256, uint64_t first = 1)
-      : wire(path), sender(first, static_cast<uint16_t>(window)), receiver(window, first) {}
+  explicit RdSimulation(const RdPath& path, uint32_t window = 256, uint64_t first = 1,
+                        CongestionControl control = CongestionControl::bbr)
+      : wire(path),
+        sender(first, static_cast<uint16_t>(window), control),
+        receiver(window, first) {}
 
   /// Sends `count` numbered datagrams; false if that is not done after `limit`.
   bool transfer(uint64_t count, Duration limit) {
@@ -111,6 +142,25 @@ class RdSimulation {
     posted_ = goal;
     while (released != goal && now < end) step();
     return released == goal;
+  }
+
+  /// So many more are to be sent.
+  void post(uint64_t count) {
+    posted_ += count;
+    transmit();
+  }
+  /// The clock jumps.
+  void jump(Duration by) {
+    now += by;
+    wire.shift(by);
+  }
+  /// Neither end does anything for so long.
+  void sleep(Duration duration) { now += duration; }
+  /// When step() will have something to do.
+  std::optional<Time> next_event() const {
+    std::optional<Time> due = sender.deadline(false, kLongest);
+    if (!wire.empty() && (!due || wire.next_arrival() < *due)) due = wire.next_arrival();
+    return due;
   }
 
   void step() {
@@ -164,12 +214,6 @@ class RdSimulation {
   std::vector<uint64_t> delivered;
 
  private:
-  std::optional<Time> next_event() const {
-    std::optional<Time> due = sender.deadline(false, kLongest);
-    if (!wire.empty() && (!due || wire.next_arrival() < *due)) due = wire.next_arrival();
-    return due;
-  }
-
   void take_data(const RdPacket& packet) {
     if (packet.sequence == 0 && packet.content == 0) return receiver.ask_now();
     const auto arrival = receiver.arrived(packet.sequence);
@@ -194,8 +238,9 @@ class RdSimulation {
   }
 
   void transmit() {
-    for (uint64_t at = sender.next_lost(0); at != dgram::Scoreboard::kNone;
-         at = sender.next_lost(at + 1)) {
+    sender.begin_burst(now);
+    for (uint64_t at = sender.first_lost(); at != dgram::Scoreboard::kNone;
+         at = sender.first_lost()) {
       send(at, sender.scoreboard().tag(at).offset);
       sender.resent(at, now);
     }
@@ -204,6 +249,7 @@ class RdSimulation {
       sender.sent({.offset = static_cast<uint32_t>(sent_)}, now);
       ++sent_;
     }
+    sender.end_burst(0, sent_ != posted_ || sender.scoreboard().lost() != 0);
   }
 
   void probe() {

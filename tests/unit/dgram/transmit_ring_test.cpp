@@ -22,15 +22,16 @@ TEST_CASE("transmit ring: slots in use stay what they are when it grows") {
 }
 
 TEST_CASE("transmit ring: memory beyond the first slots counts to the budget while it is there") {
-  MemoryBudget budget(64 * sizeof(TxSlot));
+  constexpr size_t kSlots = 64 * sizeof(TxSlot) + sizeof(uint64_t);  // and a bit for each
+  MemoryBudget budget(kSlots);
   TransmitRing ring;
   REQUIRE(ring.reserve(1, 1, TransmitRing::kUncounted, &budget));
   CHECK(budget.used() == 0);
   REQUIRE(ring.reserve(1, 1, 33, &budget));
-  CHECK(budget.used() == 64 * sizeof(TxSlot));
+  CHECK(budget.used() == kSlots);
   SECTION("a ring that is moved takes its count along") {
     TransmitRing moved = std::move(ring);
-    CHECK(budget.used() == 64 * sizeof(TxSlot));
+    CHECK(budget.used() == kSlots);
     moved = TransmitRing();
   }
   SECTION("a ring that is emptied gives its count back") { ring = TransmitRing(); }
@@ -46,4 +47,23 @@ TEST_CASE("transmit ring: where memory is refused, it stays as it was") {
   CHECK(ring.capacity() == TransmitRing::kUncounted);
   CHECK(ring.at(2).tag.offset == 7);
   CHECK(budget.used() == 0);
+}
+
+TEST_CASE(
+    "transmit ring: which of 64 numbers came is read from any number on, and survives growth") {
+  TransmitRing ring;
+  REQUIRE(ring.reserve(1, 1, 16, nullptr));
+  ring.at(5).flags = TxSlot::came;
+  ring.set_came(5, true);
+  CHECK(ring.came(5) == uint64_t{1} << 63);
+  CHECK(ring.came(2) == uint64_t{1} << 60);
+  REQUIRE(ring.reserve(1, 17, 200, nullptr));
+  CHECK(ring.came(5) == uint64_t{1} << 63);
+  ring.set_came(5, false);
+  ring.set_came(255, true);
+  ring.set_came(256, true);  // across the end of the ring
+  CHECK(ring.came(255) == uint64_t{3} << 62);
+  CHECK(ring.came(200) == uint64_t{3} << 7);
+  ring.set_came(255, false);
+  CHECK(ring.came(255) == uint64_t{1} << 62);
 }

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dgram/congestion.h"
+#include "dgram/cubic.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "base/serial.h"
+
 namespace diwarp::dgram {
 namespace {
 
-/// A round trip that took seconds must not hold up the repair of a loss.
-constexpr Duration kMaxReordering = std::chrono::seconds(1);
-
 using std::chrono::milliseconds;
-
-// Below that, a scheduler's turn would look like a loss.
-constexpr Duration kGranularity = milliseconds(2);
-// Until a round trip was measured (RFC 6298 section 2.1 has a second; the handshake measures one).
-constexpr Duration kUnmeasured = milliseconds(200);
 
 constexpr double kCubic = 0.4;                                   // C, RFC 9438 section 5
 constexpr double kBeta = 0.7;                                    // section 4.6
@@ -31,42 +25,31 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 
 }  // namespace
 
-void RoundTrip::add(Duration sample) {
-  sample = std::max(sample, Duration(1));
-  latest_ = sample;
-  shortest_ = std::min(shortest_, sample);
-  if (!measured()) {
-    smoothed_ = sample;
-    deviation_ = sample / 2;
-    return;
+void Cubic::acknowledged(const AckNews& news, Time now) {
+  if (news.sample != Duration::zero()) sample(news.sample);
+  if (!serial_before(news.rate.delivered_at_send, round_end_)) {
+    round_end_ = news.delivered;
+    end_round();
   }
-  const Duration error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
-  deviation_ = (3 * deviation_ + error) / 4;
-  smoothed_ = (7 * smoothed_ + sample) / 8;
+  // Nothing grows until something came that was sent after the last reduction.
+  if (news.sent > reduced_) grow(news, now);
 }
 
-Duration RoundTrip::timeout() const {
-  return measured() ? smoothed_ + std::max(4 * deviation_, kGranularity) : kUnmeasured;
-}
-
-Duration RoundTrip::reordering() const {
-  const Duration longer = std::max(smoothed_, latest_);
-  return std::min<Duration>(std::max(longer + longer / 8, kGranularity / 2), kMaxReordering);
-}
-
-void Congestion::acknowledged(uint32_t count, bool limited, Duration round_trip, Time now) {
+void Cubic::grow(const AckNews& news, Time now) {
+  const uint32_t in_flight = news.in_flight + news.came;
+  const bool limited = in_flight * (slow_start() ? 2 : 1) + 1 >= window();
   if (!limited) {
     // Growth counts only the time in which the window was in use.
     if (in_epoch_) epoch_ += now - last_growth_;
   } else if (slow_start()) {
-    window_ = std::min(window_ + count, kMaxWindow);
+    window_ = std::min<double>(window_ + news.came, kMaxWindow);
   } else {
-    grow_cubic(count, round_trip, now);
+    grow_cubic(news.came, news.smoothed, now);
   }
   last_growth_ = now;
 }
 
-void Congestion::begin_epoch(Time now) {
+void Cubic::begin_epoch(Time now) {
   in_epoch_ = true;
   epoch_ = now;
   friendly_ = window_;
@@ -75,7 +58,7 @@ void Congestion::begin_epoch(Time now) {
 }
 
 /// RFC 9438 sections 4.2 to 4.5.
-void Congestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
+void Cubic::grow_cubic(uint32_t count, Duration round_trip, Time now) {
   if (!in_epoch_) begin_epoch(now);
   const auto cubic = [this](double time) {
     const double distance = time - inflection_;
@@ -87,10 +70,10 @@ void Congestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
   const double target = std::clamp(cubic(time + seconds(round_trip)), window_, 1.5 * window_);
   window_ += (target - window_) / window_ * acked;
   if (cubic(time) < friendly_) window_ = std::max(window_, friendly_);
-  window_ = std::min(window_, kMaxWindow);
+  window_ = std::min<double>(window_, kMaxWindow);
 }
 
-void Congestion::sampled(Duration round_trip) {
+void Cubic::sample(Duration round_trip) {
   round_shortest_ = std::min(round_shortest_, round_trip);
   if (samples_ < kMinSamples) ++samples_;
   if (!slow_start() || samples_ < kMinSamples || last_round_shortest_ == Duration::max()) return;
@@ -98,13 +81,13 @@ void Congestion::sampled(Duration round_trip) {
   if (round_shortest_ >= last_round_shortest_ + rise) threshold_ = window_;
 }
 
-void Congestion::round_over() {
+void Cubic::end_round() {
   if (samples_ != 0) last_round_shortest_ = round_shortest_;
   round_shortest_ = Duration::max();
   samples_ = 0;
 }
 
-void Congestion::reduce() {
+void Cubic::reduce() {
   // Fast convergence, RFC 9438 section 4.7.
   highest_ = window_ < highest_ ? window_ * (1 + kBeta) / 2 : window_;
   before_ = window_;
@@ -112,22 +95,24 @@ void Congestion::reduce() {
   in_epoch_ = false;
 }
 
-void Congestion::lost(Time now) {
+void Cubic::lost(uint32_t /*count*/, Time sent, Time now) {
+  if (sent <= reduced_) return;
+  reduced_ = now;
   reduce();
   window_ = threshold_;
   last_growth_ = now;
 }
 
-void Congestion::collapsed(Time now) {
+void Cubic::collapsed(Time now) {
   if (window_ <= kMinWindow) return;
   reduce();
   window_ = kMinWindow;
   last_growth_ = now;
 }
 
-void Congestion::idled() {
+void Cubic::idled() {
   threshold_ = std::max(threshold_, window_ * 3 / 4);  // RFC 7661's way of remembering
-  window_ = std::min(window_, kInitialWindow);
+  window_ = std::min<double>(window_, kInitialWindow);
   in_epoch_ = false;
 }
 

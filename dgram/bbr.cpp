@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dgram/bbr.h"
+
+#include <array>
+#include <chrono>
+
+#include "base/serial.h"
+
+namespace diwarp::dgram {
+namespace {
+
+// The names and values are those of the draft.
+constexpr float kStartupGain = 2.77F;  // 4 ln 2: it doubles the rate each round
+constexpr float kDrainGain = 1 / kStartupGain;
+constexpr float kWindowGain = 2;
+constexpr float kBoundGain = 1.25F;  // of the CUBIC window, at least
+constexpr std::array<float, Bbr::kPeriodRounds> kCycle = {1.25F, 0.75F, 1, 1, 1, 1, 1, 1};
+constexpr uint8_t kMeasuringPhase = 2;  // see measure_loss()
+constexpr uint8_t kFirstPhase = 3;
+constexpr float kGrowth = 1.25F;  // of the rate, each round, while startup goes on
+constexpr uint8_t kRoundsToFull = 3;
+constexpr int kMostLossPercent = 50;  // that is made up for
+// Some bursts are always at one of the ends (send_quantum).
+constexpr float kBursts = 2;
+constexpr float kMostBurst = 64;
+constexpr float kBurstSeconds = 0.001F;
+
+float seconds(Duration duration) { return std::chrono::duration<float>(duration).count(); }
+
+}  // namespace
+
+float Bbr::gain() const {
+  switch (state_) {
+    case State::startup:
+      return kStartupGain;
+    case State::drain:
+      return kDrainGain;
+    case State::probe_rate:
+      return kCycle[phase_];
+    case State::probe_round_trip:
+      return 1;
+  }
+  return 1;
+}
+
+/// Of the product of rate and shortest round trip.
+float Bbr::in_flight_of(float gain) const { return gain * rate() * seconds(shortest_); }
+
+uint32_t Bbr::window() const {
+  if (rate() <= 0 || shortest_ == Duration::max()) return cubic_.window();
+  if (competes_ && state_ == State::probe_rate) return std::max(cubic_.window(), kLeastWindow);
+  // A queue is empty when no more is in flight than the product, and less than that lowers the
+  // rate.
+  const uint32_t bound = std::max(cubic_.window(), static_cast<uint32_t>(in_flight_of(kBoundGain)));
+  if (state_ == State::probe_round_trip)
+    return std::min(bound, std::max(static_cast<uint32_t>(in_flight_of(0.5F)), kLeastWindow));
+  const float burst = std::clamp(rate() * kBurstSeconds, 1.0F, kMostBurst);
+  const float wanted = in_flight_of(kWindowGain) + aggregation_.value() + kBursts * burst;
+  const uint32_t least = state_ == State::startup ? kInitialWindow : kLeastWindow;
+  return std::min(bound,
+                  std::max(static_cast<uint32_t>(std::min(wanted, float{kMaxWindow})), least));
+}
+
+float Bbr::pacing_rate() const {
+  if (rate() <= 0) return 0;
+  const float least = state_ == State::startup && shortest_ != Duration::max()
+                          ? kInitialWindow / seconds(shortest_)
+                          : 0;
+  // The window rules, and spreads its datagrams over a little less than a round trip.
+  if (competes_ && state_ == State::probe_rate && smoothed_ != Duration::zero())
+    return kCycle[0] * std::max(rate(), static_cast<float>(window()) / seconds(smoothed_));
+  return gain() * std::max(rate(), least) / (1 - random_loss_);
+}
+
+bool Bbr::is_queued(Duration round_trip) const {
+  if (round_trip == Duration::max() || shortest_ == Duration::max()) return false;
+  return round_trip > shortest_ + std::max(shortest_ / 4, kLeastQueue);
+}
+
+// --- What an acknowledgement tells.
+
+void Bbr::acknowledged(const AckNews& news, Time now) {
+  cubic_.acknowledged(news, now);
+  const bool round_began = update_round(news, now);
+  measure(news, now);
+  if (round_began && state_ == State::startup) look_for_full_pipe(news);
+  advance(news, round_began, now);
+}
+
+/// Returns whether a round trip's worth of datagrams came since the last round began.
+bool Bbr::update_round(const AckNews& news, Time now) {
+  if (serial_before(news.rate.delivered_at_send, round_end_)) return false;
+  round_end_ = news.delivered;
+  last_round_shortest_ = round_shortest_;
+  round_shortest_ = Duration::max();
+  if (rounds_ < kPeriodRounds) ++rounds_;
+  if (rounds_ == kPeriodRounds && now - period_began_ >= kLeastPeriod) end_period(now);
+  return true;
+}
+
+void Bbr::end_period(Time now) {
+  rounds_ = 0;
+  period_began_ = now;
+  rate_.begin_period();
+  aggregation_.begin_period();
+  if (state_ != State::probe_rate) return;
+  competes_ = is_queued(period_shortest_);
+  period_shortest_ = Duration::max();
+}
+
+void Bbr::measure(const AckNews& news, Time now) {
+  smoothed_ = news.smoothed;
+  if (news.sample != Duration::zero()) measure_round_trip(news.sample, now);
+  // A rate that the application limited is at least that of the path.
+  if (!news.rate.app_limited || news.rate.rate > rate()) rate_.add(news.rate.rate);
+  if (state_ != State::startup) measure_aggregation(news.came, now);
+  phase_came_ += news.came;
+}
+
+void Bbr::measure_round_trip(Duration sample, Time now) {
+  round_shortest_ = std::min(round_shortest_, sample);
+  period_shortest_ = std::min(period_shortest_, sample);
+  if (sample <= shortest_) {
+    shortest_ = sample;
+    shortest_at_ = now;
+  } else if (state_ == State::probe_rate && now - shortest_at_ > kShortestFor) {
+    begin_probing_round_trip();
+  }
+}
+
+/// What came beyond what the rate has in that time: acknowledgements come in heaps where an end or
+/// the network gathers datagrams, and more has to be in flight to bridge the time between two.
+void Bbr::measure_aggregation(uint32_t came, Time now) {
+  const float expected = rate() * seconds(now - aggregation_began_);
+  const auto aggregated = static_cast<float>(aggregated_);
+  if (aggregated <= expected || expected < 0 || aggregated > rate() * seconds(kMostAggregation)) {
+    aggregation_began_ = now;
+    aggregated_ = 0;
+  }
+  aggregated_ += came;
+  const float beyond = static_cast<float>(aggregated_) - rate() * seconds(now - aggregation_began_);
+  aggregation_.add(std::clamp(beyond, 0.0F, static_cast<float>(window())));
+}
+
+// --- States.
+
+void Bbr::look_for_full_pipe(const AckNews& news) {
+  if (is_queued(last_round_shortest_)) return enter(State::drain);
+  if (news.rate.app_limited) return;
+  if (rate() >= full_rate_ * kGrowth) {
+    full_rate_ = rate();
+    rounds_without_growth_ = 0;
+  } else if (++rounds_without_growth_ >= kRoundsToFull) {
+    enter(State::drain);
+  }
+}
+
+void Bbr::advance(const AckNews& news, bool round_began, Time now) {
+  const auto in_flight = static_cast<float>(news.in_flight);
+  switch (state_) {
+    case State::startup:
+      return;
+    case State::drain:
+      if (in_flight <= std::max(in_flight_of(1), float{kLeastWindow})) begin_probing_rate();
+      return;
+    case State::probe_rate:
+      if (round_began) end_phase();
+      return;
+    case State::probe_round_trip:
+      // The first of these rounds sends what the second one measures.
+      if (!round_began || news.in_flight > window()) return;
+      if (phase_++ == 0)
+        period_shortest_ = Duration::max();
+      else
+        end_probing_round_trip(now);
+      return;
+  }
+}
+
+void Bbr::end_phase() {
+  if (phase_ == kMeasuringPhase) measure_loss();
+  phase_ = static_cast<uint8_t>((phase_ + 1) % kCycle.size());
+  phase_came_ = phase_lost_ = 0;
+}
+
+/// In this phase it is known what became of what was sent in the one before, which emptied the
+/// queue: what was lost of that was lost by chance. The rate is one of delivery, so what is sent to
+/// keep it up is more.
+void Bbr::measure_loss() {
+  const auto lost = static_cast<float>(phase_lost_);
+  const float share = lost / std::max(static_cast<float>(phase_came_) + lost, 1.0F);
+  random_loss_ = std::min((random_loss_ + share) / 2, kMostLossPercent / 100.0F);
+}
+
+void Bbr::begin_probing_rate() {
+  enter(State::probe_rate);
+  phase_ = kFirstPhase;
+}
+
+void Bbr::begin_probing_round_trip() {
+  enter(State::probe_round_trip);
+  phase_ = 0;
+}
+
+/// With little of this flow in flight the round trip is that of the path, with the queue of others.
+void Bbr::end_probing_round_trip(Time now) {
+  shortest_at_ = now;
+  competes_ = is_queued(period_shortest_) && ++queued_probes_ < kMostQueuedProbes;
+  if (!competes_) {
+    if (period_shortest_ != Duration::max()) shortest_ = period_shortest_;
+    queued_probes_ = 0;
+  }
+  period_shortest_ = Duration::max();
+  begin_probing_rate();
+}
+
+// --- What is lost.
+
+void Bbr::lost(uint32_t count, Time sent, Time now) {
+  phase_lost_ += count;
+  if (!queue_stands()) return;
+  cubic_.lost(count, sent, now);
+  if (state_ == State::startup) enter(State::drain);
+}
+
+void Bbr::collapsed(Time now) {
+  cubic_.collapsed(now);
+  rate_ = aggregation_ = {};
+  full_rate_ = 0;
+  rounds_without_growth_ = 0;
+  enter(State::startup);
+}
+
+void Bbr::idled() {
+  cubic_.idled();
+  aggregated_ = 0;
+}
+
+}  // namespace diwarp::dgram
