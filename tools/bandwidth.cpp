@@ -100,6 +100,8 @@ Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer, uint32_
                    .rate = rate_of_stream(measure.rate, measure.streams),
                    .verify = measure.verify,
                    .segment = parse_segment(measure.segment),
+                   .congestion = measure.congestion,
+                   .transmissions = measure.transmissions,
                    .receivers = receivers,
                    .completion = measure.completion};
   if (size == 1 && is_told_by_bytes(measure.operation))
@@ -130,6 +132,7 @@ Row read_announcement(const Json& message, const Terms& terms) {
                          .rate = number_in(message, "rate", 0, UINT64_MAX),
                          .verify = terms.verify,
                          .segment = parse_segment(terms.segment),
+                         .congestion = terms.congestion,
                          .completion = terms.completion};
   Row row = {.flows = {flow, terms.streams, terms.bidirectional}};
   check_size(flow.operation, flow.size);
@@ -188,6 +191,7 @@ Json figures(const Row& row, const Measure& measure, const FlowOutcome& outcome,
           {"segment", measure.segment},
           {"op", info_of(flow.operation).name},
           {"completion", to_string(flow.completion)},
+          {"congestion", to_string(flow.congestion)},
           {"posted_by", to_string(from)},
           {"streams", row.flows.streams},
           {"size", flow.size},

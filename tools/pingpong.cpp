@@ -157,6 +157,8 @@ class Client {
   EndpointShape shape(uint64_t size, size_t receivers) const {
     EndpointShape shape = near_shape(measure_.transport, measure_.operation, size);
     shape.segment = parse_segment(measure_.segment);
+    shape.congestion = measure_.congestion;
+    shape.transmissions = measure_.transmissions;
     shape.completion = measure_.completion;
     shape.max_rate = measure_.rate;
     shape.takes_partial = measure_.partial;
@@ -177,6 +179,7 @@ std::vector<Json> serve_row(Device& device, Control& control, const Terms& terms
   check_size(terms.operation, size);
   EndpointShape shape = far_shape(terms.transport, terms.operation, size);
   shape.segment = parse_segment(terms.segment);
+  shape.congestion = terms.congestion;
   shape.completion = terms.completion;
   shape.max_rate = number_in(row, "rate", 0, UINT64_MAX);
   shape.takes_partial = flag_in(row, "partial");

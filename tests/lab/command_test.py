@@ -564,6 +564,38 @@ def without_matplotlib_there_are_no_plots_and_it_is_told():
 
 TOOLS = None
 
+TRANSMISSIONS = """seconds,event,number,in_flight,early,window,rate,round_trip_us
+0.000000,first,1,0,0,10,0,100.0
+0.000100,first,2,1,0,10,0,100.0
+0.000300,acknowledged,0,1,1,10,9000,110.0
+0.000310,lost,1,1,1,10,9000,110.0
+0.002510,probe,1,1,1,10,9000,110.0
+0.002700,acknowledged,2,0,0,12,9000,120.0
+"""
+
+
+@case()
+def transmissions_of_a_connection_are_told_and_plotted():
+    file = write("sent.csv", TRANSMISSIONS)
+    out, _ = lab("--transmissions", file)
+    check("2 first, 1 lost, 1 probe, 2 acknowledged" in out, out)
+    check("2.40 ms from 0.000300 s on" in out, out)
+    if "Plot: " in out:
+        with open(file + ".png", "rb") as picture:
+            check(picture.read(4) == b"\x89PNG", "no picture")
+    else:
+        check("install python3-matplotlib" in out, out)
+
+
+@case()
+def a_file_without_transmissions_is_refused():
+    for text, part in (("a,b\n", "is no file of --transmissions"),
+                       (TRANSMISSIONS.splitlines()[0] + "\n", "has no transmission"),
+                       (TRANSMISSIONS + "1,2\n", "line 8")):
+        _, errors = lab("--transmissions", write("other.csv", text), status=1)
+        sentence(errors, part)
+
+
 if __name__ == "__main__":
     if "--tools" in sys.argv:
         TOOLS = os.path.abspath(sys.argv[sys.argv.index("--tools") + 1])

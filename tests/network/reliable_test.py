@@ -63,13 +63,13 @@ def reads_come_whole():
 class Flow:
     """Sends of 64 KiB over RD, from the first host to the second, for so many seconds."""
 
-    def __init__(self, scene, network, seconds, depth=64):
+    def __init__(self, scene, network, seconds, *options, depth=64):
         layout = Layout([65536], 16, gap=0)
         self.target, ready = start_target(scene, network.hosts[1], layout.region, "--reliable",
                                           "--flow", "--depth", 64, "--receive", 65536)
         self.source = scene.peer(network.hosts[0], "source", "--address", network.hosts[0].address,
                                  "--reliable", *remote_options(ready), *layout.options(),
-                                 "--depth", depth, "--seconds", seconds)
+                                 "--depth", depth, "--seconds", seconds, *options)
 
     def finish(self):
         """Samples (time, bytes so far) at the receiver."""
@@ -79,10 +79,14 @@ class Flow:
         return finish(self.target)[1].samples
 
 
-def share_bottleneck(seed):
+def options_of(congestion):
+    return ["--cubic"] if congestion == "cubic" else []
+
+
+def share_bottleneck(seed, congestion):
     with Scene() as scene:
         network = Switch(scene, seed=seed, **SHARED)
-        flow = Flow(scene, network, MEASURED + 3.5)
+        flow = Flow(scene, network, MEASURED + 3.5, *options_of(congestion))
         stream = TcpStream(network)
         begin = time.monotonic() + 3  # both have found their rate
         samples = flow.finish()
@@ -94,20 +98,20 @@ def share_bottleneck(seed):
         check(rd + tcp >= 70, f"RD and TCP together got {rd + tcp:.1f} of 100 Mbit/s")
 
 
-@case()
-def bottleneck_is_shared_with_tcp():
+@case(("bbr",), ("cubic",))
+def bottleneck_is_shared_with_tcp(congestion):
     """Two TCP streams here share within 0.6 to 1.7. Which of two flows a full queue drops is chance,
     more so where a busy processor holds up one of them, so a measurement that fails is made again,
     twice at most."""
-    attempts(3, lambda number: share_bottleneck(number + 1))
+    attempts(3, lambda number: share_bottleneck(number + 1, congestion))
 
 
-@case()
-def bottleneck_is_used_by_one():
+@case(("bbr",), ("cubic",))
+def bottleneck_is_used_by_one(congestion):
     def attempt(_):
         with Scene() as scene:
             network = Switch(scene, **SHARED)
-            flow = Flow(scene, network, 4)
+            flow = Flow(scene, network, 4, *options_of(congestion))
             begin = time.monotonic() + 1
             rate = rate_between(flow.finish(), begin, begin + 2.5)
             print(f"{rate:.1f} Mbit/s; {network.figures()[1]}")
@@ -116,13 +120,13 @@ def bottleneck_is_used_by_one():
     attempts(3, attempt)
 
 
-@case()
-def loss_of_5_percent_costs_no_more_than_it_costs_tcp():
+@case(("bbr",), ("cubic",))
+def loss_of_5_percent_costs_no_more_than_it_costs_tcp(congestion):
     """Behind a round trip of 10 ms, so that the network rules and not the processor."""
     def attempt(number):
         with Scene() as scene:
             network = Switch(scene, loss=0.05, delay=5000, seed=number + 1)
-            flow = Flow(scene, network, 4, depth=8)
+            flow = Flow(scene, network, 4, *options_of(congestion), depth=8)
             begin = time.monotonic()
             rd = rate_between(flow.finish(), begin + 1, begin + 4)
             stream = TcpStream(network)

@@ -31,6 +31,8 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
   datagram.max_open_records = std::max(datagram.max_open_records, 2 * shape.receive_slots);
   datagram.max_open_records_per_source = datagram.max_open_records;
   datagram.record_timeout = kRecordTimeout;
+  init.reliable.congestion_control = shape.congestion;
+  init.reliable.transmission_log = shape.transmissions;
   return init;
 }
 

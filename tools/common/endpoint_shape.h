@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/group.h"
 #include "common/operation.h"
@@ -29,6 +30,8 @@ struct EndpointShape {
   RecordCompletion completion = RecordCompletion::complete;  ///< of Write-Records that come
   /// Ping-pongs over UD: a Write-Record or a Read of which a part came is an answer.
   bool takes_partial = false;
+  CongestionControl congestion = CongestionControl::bbr;  ///< RD
+  std::string transmissions = {};                         ///< RD: ReliableOptions::transmission_log
   /// RC: ask for CRCs.
   bool crc = true;
   /// This end is a member of it.

@@ -35,8 +35,10 @@ struct FlowPlan {
   uint64_t rate = 0;  ///< bytes a second; 0: no limit
   bool verify = false;
   SegmentChoice segment = {};
-  bool crc = true;         ///< rc
-  uint32_t receivers = 1;  ///< more: of a group, which all get the same messages
+  CongestionControl congestion = CongestionControl::bbr;  ///< rd
+  std::string transmissions = {};  ///< rd: the file for those of this end; empty: none
+  bool crc = true;                 ///< rc
+  uint32_t receivers = 1;          ///< more: of a group, which all get the same messages
   RecordCompletion completion = RecordCompletion::complete;  ///< of Write-Records
 };
 

@@ -58,6 +58,8 @@ EndpointShape sender_shape(const FlowPlan& plan) {
   if (info_of(plan.operation).manner == Manner::requests) {
     EndpointShape shape = requester_shape(plan.operation, plan.size, plan.window, plan.transport);
     shape.segment = plan.segment;
+    shape.congestion = plan.congestion;
+    shape.transmissions = plan.transmissions;
     shape.crc = plan.crc;
     return shape;
   }
@@ -69,6 +71,8 @@ EndpointShape sender_shape(const FlowPlan& plan) {
           .receive_slots = 2 * kCreditSlots * plan.receivers,
           .max_rate = plan.rate,
           .segment = plan.segment,
+          .congestion = plan.congestion,
+          .transmissions = plan.transmissions,
           .crc = plan.crc};
 }
 
@@ -78,6 +82,8 @@ EndpointShape receiver_shape(const FlowPlan& plan) {
     EndpointShape shape = responder_shape(plan.operation, plan.size, plan.window, plan.transport);
     shape.max_rate = plan.rate;
     shape.segment = plan.segment;
+    shape.congestion = plan.congestion;
+    shape.transmissions = plan.transmissions;
     shape.crc = plan.crc;
     return shape;
   }
@@ -90,6 +96,8 @@ EndpointShape receiver_shape(const FlowPlan& plan) {
           .receive_slots = slots_written ? plan.window : receive_slots(plan),
           .segment = plan.segment,
           .completion = plan.completion,
+          .congestion = plan.congestion,
+          .transmissions = plan.transmissions,
           .crc = plan.crc};
 }
 

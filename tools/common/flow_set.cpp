@@ -62,6 +62,7 @@ FlowSet::FlowSet(Device& device, CompletionQueue& cq, const RowFlows& flows, Row
   for (uint32_t number = 0; number < flows.count(); ++number) {
     EndpointShape shape = shape_of(flows, number, end);
     shape.group = joined;
+    if (number != 0) shape.transmissions.clear();
     Flow& flow = all_.emplace_back(device, shape, cq);
     if (flows.source_of(number) == end)
       flow.source = make_flow_source(flow.endpoint, peers, flows.flow, number);

@@ -169,6 +169,7 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
               .verify = measure.verify,
               .segment = measure.segment,
               .completion = measure.completion,
+              .congestion = measure.congestion,
               .streams = measure.streams,
               .bidirectional = measure.bidirectional,
               .rows = measure.sizes.size()};

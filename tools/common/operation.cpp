@@ -132,6 +132,16 @@ RecordCompletion parse_completion(std::string_view name) {
                 ".");
 }
 
+CongestionControl parse_congestion(std::string_view name) {
+  for (const CongestionControl control : {CongestionControl::bbr, CongestionControl::cubic})
+    if (name == to_string(control)) return control;
+  throw Failure("--congestion is bbr or cubic, not " + std::string(name) + ".");
+}
+
+const char* to_string(CongestionControl control) {
+  return control == CongestionControl::bbr ? "bbr" : "cubic";
+}
+
 const char* to_string(RecordCompletion completion) {
   switch (completion) {
     case RecordCompletion::complete:

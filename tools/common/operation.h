@@ -3,6 +3,7 @@
 
 #include <diwarp/attributes.h>
 #include <diwarp/datagram_options.h>
+#include <diwarp/reliable_options.h>
 #include <diwarp/types.h>
 
 #include <cstddef>
@@ -19,7 +20,8 @@ enum class Operation : uint8_t { send, write, read, atomic, send_imm, write_reco
 enum class Manner : uint8_t {
   messages,  ///< the far end is told of each by a completion
   writes,    ///< the far end sees them arrive in its memory and posts no receive for them
-  requests,  ///< the near end asks for something in the far end's memory; that end only progresses
+  requests,  ///< the near end asks for something in the far end's memory; that end only
+             ///< progresses
 };
 
 /// The properties of an operation that the tools must know; there is one table of them.
@@ -62,6 +64,10 @@ struct SegmentChoice {
 RecordCompletion parse_completion(std::string_view name);
 const char* to_string(RecordCompletion completion);
 std::string completion_names(const char* separator);
+
+/// "bbr" or "cubic". Throws Failure with a message on anything else.
+CongestionControl parse_congestion(std::string_view name);
+const char* to_string(CongestionControl control);
 
 /// "mtu", "jumbo" or a number of bytes. Throws Failure with a message on anything else.
 SegmentChoice parse_segment(const std::string& text);

@@ -142,6 +142,16 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
                          "its last segment came, or of each segment (of flows only)")
               ->type_name(completion_names("|"))
               ->capture_default_str(),
+      congestion_option_ =
+          app.add_option("--congestion", congestion_,
+                         "RD: how an end finds the rate at which it sends: by the rate of delivery "
+                         "that it measures (bbr), or by what is lost, as TCP does (cubic)")
+              ->type_name("bbr|cubic")
+              ->capture_default_str(),
+      app.add_option("--transmissions", transmissions_,
+                     "RD: write each transmission of this end's first queue pair to FILE, with its "
+                     "time, number and cause; diwarp-lab --transmissions FILE plots it")
+          ->type_name("FILE"),
       app.add_option("--receivers", receivers_,
                      "UD: send to a group of so many servers, which all have the same port; with "
                      "--loopback they are at 127.0.0.2 and so on")
@@ -364,6 +374,14 @@ std::vector<uint64_t> MeasureOptions::sizes(Operation operation) const {
   return sizes;
 }
 
+void MeasureOptions::read_reliable(Measure& measure) const {
+  measure.congestion = parse_congestion(congestion_);
+  measure.transmissions = transmissions_;
+  const bool chosen = congestion_option_->count() > 0 || !transmissions_.empty();
+  if (chosen && measure.transport != QpType::rd)
+    throw Failure("--congestion and --transmissions are of RD only: choose --transport rd.");
+}
+
 Measure MeasureOptions::measure() const {
   require("--iterations", iterations_.value_or(1), 1, kMaxIterations);
   require("--warmup", warmup_.value_or(0), 0, kMaxIterations);
@@ -382,6 +400,7 @@ Measure MeasureOptions::measure() const {
   measure.segment = segment_;
   parse_segment(segment_);
   measure.completion = completion(measure.operation);
+  read_reliable(measure);
   check_flows();
   check_partial(measure.transport, measure.operation);
   measure.partial = partial_;

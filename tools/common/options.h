@@ -81,7 +81,9 @@ struct Measure {
   bool verify = false;
   std::string segment = "mtu";  ///< as parse_segment() reads it
   RecordCompletion completion = RecordCompletion::complete;
-  bool partial = false;  ///< what comes in part answers a ping, too
+  CongestionControl congestion = CongestionControl::bbr;  ///< RD
+  std::string transmissions;  ///< RD: the file for those of this end; empty: none
+  bool partial = false;       ///< what comes in part answers a ping, too
   uint32_t streams = 1;
   bool bidirectional = false;
   std::optional<Group> group;  ///< messages go to all servers
@@ -115,6 +117,7 @@ class MeasureOptions {
   uint32_t clients(Role role) const;
   RecordCompletion completion(Operation operation) const;
   void check_flows() const;
+  void read_reliable(Measure& measure) const;
   void check_partial(QpType transport, Operation operation) const;
   void check_group(QpType transport, Operation operation) const;
   Group group() const;
@@ -155,6 +158,9 @@ class MeasureOptions {
   std::string segment_ = "mtu";
   std::string gso_ = "on";
   std::string gro_ = "on";
+  CLI::Option* congestion_option_ = nullptr;
+  std::string congestion_ = "bbr";
+  std::string transmissions_;
   CLI::Option* completion_option_ = nullptr;
   std::string completion_ = "complete";
   std::optional<uint32_t> clients_;

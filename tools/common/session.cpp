@@ -18,7 +18,7 @@ namespace diwarp::tools {
 namespace {
 
 /// Raised with every change of what the two ends say to each other.
-constexpr uint64_t kProtocolVersion = 7;
+constexpr uint64_t kProtocolVersion = 8;
 constexpr uint64_t kMaxRows = 10'000;
 
 Json greeting(const std::string& tool, const Terms& terms) {
@@ -30,6 +30,7 @@ Json greeting(const std::string& tool, const Terms& terms) {
           {"verify", terms.verify},
           {"segment", terms.segment},
           {"completion", to_string(terms.completion)},
+          {"congestion", to_string(terms.congestion)},
           {"streams", terms.streams},
           {"bidirectional", terms.bidirectional},
           {"rows", terms.rows},
@@ -50,6 +51,7 @@ Terms read_greeting(const std::string& tool, const Json& hello) {
   terms.segment = text_in(hello, "segment");
   parse_segment(terms.segment);
   terms.completion = parse_completion(text_in(hello, "completion"));
+  terms.congestion = parse_congestion(text_in(hello, "congestion"));
   terms.streams = static_cast<uint32_t>(number_in(hello, "streams", 1, kMaxStreams));
   terms.bidirectional = flag_in(hello, "bidirectional");
   terms.rows = number_in(hello, "rows", 0, kMaxRows);

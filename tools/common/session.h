@@ -21,6 +21,7 @@ struct Terms {
   bool verify = false;
   std::string segment = "mtu";                               ///< as parse_segment() reads it
   RecordCompletion completion = RecordCompletion::complete;  ///< of Write-Records
+  CongestionControl congestion = CongestionControl::bbr;     ///< RD
   uint32_t streams = 1;
   bool bidirectional = false;
   uint64_t rows = 0;

@@ -22,6 +22,7 @@ diwarp::QueuePairInit init_of(const EndpointSettings& settings, const diwarp::Co
   init.capacity.max_recv_wr = settings.depth;
   init.datagram = settings.datagram;
   init.reliable.peer_timeout = std::chrono::milliseconds(settings.peer_timeout_ms);
+  if (settings.cubic) init.reliable.congestion_control = diwarp::CongestionControl::cubic;
   init.datagram.record_timeout = std::chrono::milliseconds(settings.record_timeout_ms);
   // Under loss all records of a run stay open until they time out.
   init.datagram.max_open_records = init.datagram.max_open_records_per_source = kCompletions;
@@ -54,6 +55,7 @@ void add_options(CLI::App& app, EndpointSettings& settings) {
   app.add_option("--address", settings.address, "of this host")->required();
   app.add_option("--port", datagram.port, "0: a free one");
   app.add_flag("--reliable", settings.reliable, "RD instead of UD");
+  app.add_flag("--cubic", settings.cubic, "RD: the congestion control");
   app.add_option("--region", settings.region, "bytes of memory");
   app.add_option("--stag-chosen", settings.stag, "STag of this side's memory; its base is then 0");
   app.add_option("--depth", settings.depth, "of the queues");

@@ -25,6 +25,7 @@ struct EndpointSettings {
   uint32_t depth = 128;             ///< of the queues
   int64_t record_timeout_ms = 100;
   int64_t peer_timeout_ms = 10'000;  ///< RD
+  bool cubic = false;                ///< RD
   diwarp::DatagramOptions datagram = {};
 };
 

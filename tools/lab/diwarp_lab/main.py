@@ -13,7 +13,7 @@ import textwrap
 import time
 
 from . import experiment as experiments
-from . import lock, machine, plots, report, selfcheck
+from . import lock, machine, plots, report, selfcheck, transmissions
 from .basics import Refusal, where
 from .networks import NETWORKS, OPTIONS
 from .output import NOT_ENDED, Output, document, refuse_results_in
@@ -88,6 +88,8 @@ def parser():
         "(default 0.1,1,3,7) is the loss that happens")
     add("--packets", metavar="N", type=whole(1, 10 ** 7), default=selfcheck.PACKETS,
         help=f"of each rate of --self-check (default {selfcheck.PACKETS})")
+    add("--transmissions", metavar="FILE", help="only tell of a file that a tool's --transmissions "
+        "wrote, and plot it as FILE.png")
     add("--tools", metavar="FOLDER", help="where diwarp's programs are")
     for name, (unit, _) in OPTIONS.items():
         add(f"--{name}", metavar="V", help=f"of the network: {unit}".replace("%", "%%"))
@@ -428,6 +430,9 @@ def end_by_signal(number, _):
 def run(arguments, program):
     if arguments.list:
         print_list()
+        return FINE
+    if arguments.transmissions:
+        transmissions.show(arguments.transmissions)
         return FINE
     if not arguments.experiment:
         raise Refusal("Name an experiment; --list shows them.")
