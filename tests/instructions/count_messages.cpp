@@ -31,9 +31,11 @@ namespace {
 using namespace std::chrono_literals;
 constexpr uint32_t max_depth = 256;
 constexpr int idle_turns = 10'000'000;  // so many in a row end the program
-// Polls of either end before the first message. The queue pairs are then asked for input in each
-// step, and send from sockets connected to their peers, as where programs poll all the time.
+// What comes before that is counted: polls, then messages, then polls. The queue pairs are then
+// asked for input in each step, send from sockets connected to their peers, and receive without
+// coalescing, as where programs poll all the time and messages come one by one.
 constexpr int first_polls = 1024;
+constexpr uint64_t first_messages = 1200;
 
 [[noreturn]] void fail(const char* problem) {
   std::fprintf(stderr, "count_messages: %s\n", problem);
@@ -158,11 +160,14 @@ void connect(End& sender, End& receiver) {
   sender.qp.connect(listener.address());
 }
 
-void run(Exchange& exchange) {
+void start(Exchange& exchange) {
   // A lone message over RD is acknowledged after a delay only, by the clock; two are at once.
   if (exchange.sender.qp.query().type == diwarp::QpType::rd)
     exchange.depth = std::max(exchange.depth, uint32_t{2});
   for (uint32_t i = 0; i < exchange.depth; ++i) exchange.receiver.post_receive(exchange.length);
+}
+
+void run(Exchange& exchange) {
   int idle = 0;
   while (exchange.sent < exchange.messages || exchange.received < exchange.messages) {
     const uint64_t before = exchange.posted + exchange.sent + exchange.received;
@@ -202,6 +207,11 @@ void ping_pong(End& one, End& other, uint64_t messages, uint32_t length) {
     answer(end, length);
     if (end.poll() != 1) fail("an answer was not sent at once");
   }
+}
+
+void poll_both(End& one, End& other) {
+  for (int i = 0; i < first_polls; ++i)
+    if (one.poll() + other.poll() != 0) fail("a message came that nobody sent");
 }
 
 void poll_in_vain(End& end, uint64_t polls) {
@@ -261,17 +271,20 @@ int main(int count, char** words) {
   End sender(operation.type), receiver(operation.type);
   const bool connected = operation.type == diwarp::QpType::rc;
   if (connected) connect(sender, receiver);
-  for (int i = 0; i < first_polls; ++i)
-    if (sender.poll() + receiver.poll() != 0) fail("a message came that nobody sent");
+  poll_both(sender, receiver);
   if (operation.name.ends_with("empty-poll")) {
     poll_in_vain(receiver, messages);
   } else if (operation.name == "rc-answer") {
     ping_pong(sender, receiver, messages, length);
   } else {
     Exchange exchange = exchange_between(sender, receiver, operation);
-    exchange.messages = messages;
     exchange.depth = depth;
     exchange.length = length;
+    start(exchange);
+    exchange.messages = first_messages;
+    run(exchange);
+    poll_both(sender, receiver);
+    exchange.messages += messages;
     run(exchange);
   }
 }
