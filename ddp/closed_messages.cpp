@@ -35,7 +35,17 @@ bool ClosedMessages::is_refused(uint32_t msn) const {
                      [msn](const Run& run) { return msn - run.first <= run.last - run.first; });
 }
 
+/// Whether `msn` goes on with the newest run: it is above all that was accepted.
+bool ClosedMessages::continues_newest(uint32_t msn) const {
+  return !runs_.empty() && runs_.back().last + 1 == msn && place(runs_.back().last) < place(msn);
+}
+
 bool ClosedMessages::close(uint32_t msn) noexcept {
+  if (continues_newest(msn)) {  // in order, as most are
+    runs_.back().last = msn;
+    if (++remembered_ > limit_) forget_oldest();  // guard(closed): => ++remembered_;
+    return true;
+  }
   if (is_accepted(msn)) return false;
   if (runs_.empty() && !has_floor_) anchor_ = msn;
   while (!add(run_reaching(msn), msn)) {

@@ -61,6 +61,7 @@ class ClosedMessages {
   /// The total order of the runs: distance from the anchor, which is the floor or, before there is
   /// one, the first MSN closed. Serial order by itself is no order over the whole circle.
   int32_t place(uint32_t msn) const { return static_cast<int32_t>(msn - anchor_); }
+  bool continues_newest(uint32_t msn) const;
   size_t run_reaching(uint32_t msn) const;
   bool add(size_t position, uint32_t msn);
   void forget_oldest();

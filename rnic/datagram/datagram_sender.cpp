@@ -47,15 +47,15 @@ bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time no
 
 /// Tells the sources which datagrams were sent. The others come again.
 void DatagramSender::book(const DatagramBurst& burst, size_t sent, Counters& counters) {
-  const std::span<const llp::OutgoingDatagram> datagrams = burst.datagrams();
-  for (size_t index = sent; index < datagrams.size(); ++index) {
-    pacer_.refund(datagrams[index].size());
+  size_t bytes = burst.bytes();
+  for (size_t index = sent; index < burst.size(); ++index) {
+    const size_t unsent = burst.datagrams()[index].size();
+    bytes -= unsent;
+    pacer_.refund(unsent);
     burst.tag(index).source->unsent(burst.tag(index));  // guard(full-link)
   }
   if (sent == 0) return;
-  uint64_t bytes = 0;
   for (size_t index = 0; index < sent; ++index) {
-    bytes += datagrams[index].size();
     const DatagramTag tag = burst.tag(index);
     tag.source->sent(tag);
   }

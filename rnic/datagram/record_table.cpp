@@ -84,21 +84,20 @@ void forget_open_of(RecordSource& source) {
   if (source.records_of_address != nullptr) *source.records_of_address = 0;
 }
 
-WorkCompletion completion_of(Record& record, uint32_t queue_pair) {
+/// Takes the validity map out of the record.
+void write_completion(Record& record, uint32_t queue_pair, WorkCompletion& completion) {
   const ddp::RecordInfo& info = record.bytes.info();
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv_write_record;
-  completion.solicited = info.solicited;
-  completion.byte_count = record.byte_count;
-  completion.qp_number = queue_pair;
-  completion.has_immediate = info.has_immediate;
-  completion.immediate = info.immediate;
-  completion.source = record.from;
-  completion.stag = info.stag;
-  completion.tagged_offset = record.tagged_offset;
-  completion.valid_bytes = record.bytes.valid_bytes();
-  completion.validity = record.bytes.take_map();
-  return completion;
+  completion = {.opcode = WcOpcode::recv_write_record,
+                .solicited = info.solicited,
+                .byte_count = record.byte_count,
+                .qp_number = queue_pair,
+                .has_immediate = info.has_immediate,
+                .immediate = info.immediate,
+                .source = record.from,
+                .stag = info.stag,
+                .tagged_offset = record.tagged_offset,
+                .valid_bytes = record.bytes.valid_bytes(),
+                .validity = record.bytes.take_map()};
 }
 
 }  // namespace
@@ -335,8 +334,10 @@ bool RecordTable::report(CompletionQueue& cq) {
   while (Record* record = done_.front()) {
     // guard(completion-order-ud)
     if (record->receives_first > parts_.receives.reported()) return true;
-    if (!cq.has_room()) return false;  // guard(records)
-    cq.push(completion_of(*record, parts_.protection.queue_pair()));
+    WorkCompletion* const completion = cq.next_place();
+    if (completion == nullptr) return false;
+    write_completion(*record, parts_.protection.queue_pair(), *completion);
+    cq.publish(*completion);
     done_.remove(*record);
     --done_count_;
     records_.release(record);

@@ -57,6 +57,8 @@ class DatagramBurst {
            used_ + kHeaderBytes + kTrailerBytes > kEndsBytes;
   }
   size_t size() const { return datagrams_; }
+  /// Of all datagrams.
+  size_t bytes() const { return bytes_; }
   std::span<const llp::OutgoingDatagram> datagrams() const {
     return {outgoing_.data(), datagrams_};
   }

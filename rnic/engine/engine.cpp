@@ -57,19 +57,24 @@ size_t Engine::do_work(Time now) {
   return work;
 }
 
-/// A step that only sends.
-inline void Engine::transmit() {
+/// A step that only sends: of `first`, unless it is null, and all that stand in line.
+inline void Engine::transmit(TransmitSource* first) {
   if (transmit_meter_.is_due()) [[unlikely]]
-    measure_transmit();
+    measure_transmit(first);
   else
-    transmits_.transmit(clock_.now());
+    transmit_at(clock_.now(), first);
+}
+
+inline size_t Engine::transmit_at(Time now, TransmitSource* first) {
+  return first != nullptr ? transmits_.activate_and_transmit(*first, now)
+                          : transmits_.transmit(now);
 }
 
 // Apart from the steps that are not timed, which would save registers for it.
-[[gnu::noinline]] void Engine::measure_transmit() {
+[[gnu::noinline]] void Engine::measure_transmit(TransmitSource* first) {
   transmit_meter_.restart();
   const Time began = clock_.now();
-  const size_t work = transmits_.transmit(began);
+  const size_t work = transmit_at(began, first);
   measure(began, work != 0);
 }
 
@@ -95,13 +100,13 @@ size_t Engine::poll_step() {
 
 void Engine::notify(TransmitSource& source) {
   if (baton_.try_take()) {
-    transmits_.activate(source);
+    transmit(&source);
   } else {
     inbox_.add(source);
     if (!baton_.try_take()) return;  // the holder looks into the inbox after it releases the baton
     transmits_.take_inbox();
+    transmit();
   }
-  transmit();
   release_baton();
 }
 

@@ -91,8 +91,9 @@ class Engine {
 
   size_t do_work(Time now);
   size_t end_step(Time began, bool busy);
-  void transmit();
-  void measure_transmit();
+  void transmit(TransmitSource* first = nullptr);
+  size_t transmit_at(Time now, TransmitSource* first);
+  void measure_transmit(TransmitSource* first);
   void measure(Time began, bool worked);
   /// After it, what other threads have left meanwhile is done, by this thread or by a later holder.
   void release_baton() {

@@ -19,6 +19,10 @@ class TransmitScheduler {
  public:
   virtual ~TransmitScheduler() = default;
 
+  /// Whether a source that would stand in line alone may as well be served without having stood
+  /// there: the policy asks nothing of it then.
+  virtual bool lets_lone_source_pass() const { return false; }
+
   /// Puts a source in line that does not stand there.
   virtual void add(TransmitSource& source) = 0;
   /// A source leaves the engine's service: nothing is kept of it, whether it stands in line or not.
@@ -36,6 +40,7 @@ class TransmitScheduler {
 /// One burst each, in turn.
 class RoundRobin final : public TransmitScheduler {
  public:
+  bool lets_lone_source_pass() const override { return true; }
   void add(TransmitSource& source) override { line_.push_back(source); }
   void remove(TransmitSource& source) override;
   bool empty() const override { return line_.empty(); }

@@ -9,7 +9,8 @@ TransmitSet::TransmitSet(EngineInbox& inbox, InputSet& inputs,
                          std::unique_ptr<TransmitScheduler> scheduler)
     : inbox_(inbox),
       inputs_(inputs),
-      scheduler_(scheduler ? std::move(scheduler) : std::make_unique<RoundRobin>()) {}
+      scheduler_(scheduler ? std::move(scheduler) : std::make_unique<RoundRobin>()),
+      lone_passes_(scheduler_->lets_lone_source_pass()) {}
 
 // --- A step.
 

@@ -41,6 +41,17 @@ class TransmitSet {
   size_t take_inbox();
   /// One round. Returns the work done.
   size_t transmit(Time now);
+  /// activate() and a round, in which the source has its turn at once where no other stands in
+  /// line. Returns the work done.
+  size_t activate_and_transmit(TransmitSource& source, Time now) {
+    if (!source.attached_) return 0;
+    if (!lone_passes_ || !empty()) {
+      activate(source);
+      return transmit(now);
+    }
+    end_stall(source);
+    return serve(source, now);
+  }
 
   /// Whether no source stands in line.
   bool empty() const { return scheduler_->empty(); }
@@ -61,6 +72,7 @@ class TransmitSet {
   EngineInbox& inbox_;
   InputSet& inputs_;
   const std::unique_ptr<TransmitScheduler> scheduler_;
+  const bool lone_passes_;  // the scheduler's
   IntrusiveList<TransmitSource, TransmitTag> stalled_;
 };
 

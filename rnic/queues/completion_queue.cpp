@@ -67,7 +67,7 @@ CompletionQueue::CompletionQueue(std::shared_ptr<DeviceContext> device, uint32_t
       channel_(std::move(channel)),
       context_(context),
       entries_(checked_entries(entries)),
-      ring_(entries_) {
+      ring_(entries_) {  // guard(rows:cq-bounded): entries_ => 2 * entries_
   counters_.add_shared(Meter::completion_queues);
   counters_.add_shared(Meter::completion_entries, entries_);
 }
@@ -79,33 +79,30 @@ CompletionQueue::~CompletionQueue() {
   counters_.subtract_shared(Meter::completion_queues);
 }
 
-bool CompletionQueue::has_room() {
-  if (ring_.size() < entries_) return true;  // guard(rows:cq-bounded): => return true;
-  if (!stalled_.exchange(true))              // guard(completion): condition => false
+WorkCompletion* CompletionQueue::place_after_overflow() {
+  if (!stalled_.exchange(true))  // guard(completion): condition => false
     device_->raise({.type = AsyncEventType::cq_overflow, .context = context_});
-  return ring_.size() < entries_;  // polled just now, by a thread that did not see the mark
+  return ring_.free_place();  // polled just now, by a thread that did not see the mark
 }
 
-void CompletionQueue::push(WorkCompletion&& completion) {
+void CompletionQueue::publish(const WorkCompletion& completion) {
   if (log::shows(LogLevel::trace)) [[unlikely]]
     message_log::completed(device_->name(), completion);
   const bool solicited = completion.solicited || completion.status != WcStatus::success;
-  ring_.try_push(std::move(completion));
+  const uint64_t index = ring_.publish();
   counters_.add(Meter::completions);
   // This and the consumer's own exchange on sleepers_ have an order: the second sees what the
   // first wrote before. A plain load could overtake the push, and a waiting thread would not be
   // woken.
   const uint32_t sleepers = sleepers_.fetch_add(0);
-  if (arming_.armed() && arming_.take(ring_.pushed() - 1, solicited) && channel_)
-    channel_->raise(*this);
+  if (arming_.armed() && arming_.take(index, solicited) && channel_) channel_->raise(*this);
   if (sleepers != 0) blocking_wait_.wake(sleepers);  // guard(stack)
 }
 
 size_t CompletionQueue::take_completions(std::span<WorkCompletion> completions) {
   if (ring_.size() == 0) return 0;
   const std::lock_guard lock(consumer_);
-  size_t count = 0;
-  while (count < completions.size() && ring_.try_pop(completions[count])) ++count;
+  const size_t count = ring_.pop(completions);
   if (count != 0) counters_.add_shared(Meter::completions_polled, count);
   return count;
 }

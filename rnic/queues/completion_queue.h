@@ -66,17 +66,22 @@ class CompletionQueue final : public provider::CompletionQueue, public ListNode<
 
   // --- With the baton.
 
-  /// Whether there is room for one more. If not, the completion stays where it is, and its queue
-  /// pair tries again when this queue has been polled.
-  bool has_room();
-  /// After has_room() said so.
-  void push(WorkCompletion&& completion);
+  /// The place of the next completion, which holds no validity map: all else of it is to be
+  /// written. Null where there is no room: the completion stays where it is, and its queue pair
+  /// tries again when this queue has been polled.
+  WorkCompletion* next_place() {
+    WorkCompletion* const place = ring_.free_place();
+    return place != nullptr ? place : place_after_overflow();
+  }
+  /// The completion in next_place() is written, and may be polled.
+  void publish(const WorkCompletion& completion);
 
   const std::shared_ptr<DeviceContext>& device() const { return device_; }
 
  private:
   friend class CompletionChannel;
 
+  WorkCompletion* place_after_overflow();
   size_t take_completions(std::span<WorkCompletion> completions);
   bool resume_stalled();
   size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);

@@ -207,19 +207,19 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
 namespace {
 
 /// Takes the validity map out of the entry.
-WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
-  WorkCompletion completion;
-  completion.wr_id = entry.wr_id;
-  completion.status = entry.status;
-  completion.opcode = rdmap::info_of(entry.opcode).completion;
-  completion.vendor_error = entry.vendor_error;
-  completion.byte_count = static_cast<uint32_t>(entry.length);
-  completion.qp_number = qp_number;
-  if (auto* const validity = std::get_if<ValidityMap>(&entry.operands)) {
+void write_completion(SendEntry& entry, uint32_t qp_number, WorkCompletion& completion) {
+  completion = {.wr_id = entry.wr_id,
+                .status = entry.status,
+                .opcode = rdmap::info_of(entry.opcode).completion,
+                .vendor_error = entry.vendor_error,
+                .byte_count = static_cast<uint32_t>(entry.length),
+                .qp_number = qp_number,
+                .source = {},
+                .validity = {}};
+  if (auto* const validity = std::get_if<ValidityMap>(&entry.operands)) [[unlikely]] {
     completion.valid_bytes = validity->valid_bytes();
     completion.validity = std::exchange(*validity, {});
   }
-  return completion;
 }
 
 }  // namespace
@@ -249,11 +249,12 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
   for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
     SendEntry& oldest = entries_[reported & mask_];
     if (!is_wanted(oldest)) continue;
-    if (!cq.has_room()) return false;
-    WorkCompletion completion = completion_of(oldest, qp_number);
+    WorkCompletion* const completion = cq.next_place();
+    if (completion == nullptr) return false;
+    write_completion(oldest, qp_number, *completion);
     // Free first: the thread that polls the completion may post again at once.
     reported_.store(reported + 1, std::memory_order_release);
-    cq.push(std::move(completion));
+    cq.publish(*completion);
   }
   return true;
 }
@@ -265,10 +266,11 @@ bool SendQueue::report_by_peer(CompletionQueue& cq, uint32_t qp_number) {
       release(*slot);
       continue;
     }
-    if (!cq.has_room()) return false;
-    WorkCompletion completion = completion_of(entry, qp_number);
+    WorkCompletion* const completion = cq.next_place();
+    if (completion == nullptr) return false;
+    write_completion(entry, qp_number, *completion);
     release(*slot);  // first, as above
-    cq.push(std::move(completion));
+    cq.publish(*completion);
   }
   return true;
 }
@@ -391,21 +393,20 @@ ReceiveOutcome& outcome(ReceiveEntry& entry) {
   return *std::launder(reinterpret_cast<ReceiveOutcome*>(&entry + 1));
 }
 
-WorkCompletion completion_of(ReceiveEntry& entry, uint32_t qp_number) {
+void write_completion(ReceiveEntry& entry, uint32_t qp_number, WorkCompletion& completion) {
   const ReceiveOutcome& done = outcome(entry);
-  WorkCompletion completion;
-  completion.wr_id = entry.wr_id;
-  completion.status = done.status;
-  completion.opcode = done.opcode;
-  completion.solicited = done.solicited;
-  completion.invalidated = done.invalidated;
-  completion.invalidated_stag = done.invalidated_stag;
-  completion.byte_count = done.byte_count;
-  completion.qp_number = qp_number;
-  completion.has_immediate = done.has_immediate;
-  completion.immediate = done.immediate;
-  completion.source = done.source;
-  return completion;
+  completion = {.wr_id = entry.wr_id,
+                .status = done.status,
+                .opcode = done.opcode,
+                .solicited = done.solicited,
+                .invalidated = done.invalidated,
+                .invalidated_stag = done.invalidated_stag,
+                .byte_count = done.byte_count,
+                .qp_number = qp_number,
+                .has_immediate = done.has_immediate,
+                .immediate = done.immediate,
+                .source = done.source,
+                .validity = {}};
 }
 
 }  // namespace
@@ -437,11 +438,12 @@ ReceiveEntry& DoneReceives::pop_front() {
 bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to,
                           uint32_t qp_number) {
   while (first_ != nullptr && reported_ < up_to) {
-    if (!cq.has_room()) return false;
+    WorkCompletion* const completion = cq.next_place();
+    if (completion == nullptr) return false;
     ReceiveEntry& entry = pop_front();
-    WorkCompletion completion = completion_of(entry, qp_number);
+    write_completion(entry, qp_number, *completion);
     queue.release(entry);  // first: after the completion the application may post at once
-    cq.push(std::move(completion));
+    cq.publish(*completion);
   }
   return true;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -37,16 +39,30 @@ class SpscRing {
   /// How many elements were ever pushed. Exact for the producer, at most too few for others.
   uint64_t pushed() const { return tail_.load(std::memory_order_acquire); }
 
-  /// Producer. False, and nothing changed, when full.
-  bool try_push(const T& value) { return try_push(T(value)); }
-  bool try_push(T&& value) {
+  /// Producer. The place of the next element, whose value is that of an element popped before, or
+  /// none; null when full. publish() makes it an element.
+  T* free_place() {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_seen_ >= capacity_) {
       head_seen_ = head_.load(std::memory_order_acquire);
-      if (tail - head_seen_ >= capacity_) return false;
+      if (tail - head_seen_ >= capacity_) return nullptr;
     }
-    slots_[tail & mask_] = std::move(value);
+    return &slots_[tail & mask_];
+  }
+  /// Producer. Only after free_place() gave a place. Returns how many were pushed before it, ever.
+  uint64_t publish() {
+    const uint64_t tail = tail_.load(std::memory_order_relaxed);
     tail_.store(tail + 1, std::memory_order_release);
+    return tail;
+  }
+
+  /// Producer. False, and nothing changed, when full.
+  bool try_push(const T& value) { return try_push(T(value)); }
+  bool try_push(T&& value) {
+    T* const place = free_place();
+    if (place == nullptr) return false;
+    *place = std::move(value);
+    publish();
     return true;
   }
 
@@ -68,6 +84,16 @@ class SpscRing {
     into = std::move(*oldest);
     head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     return true;
+  }
+
+  /// The same of as many as there are, and `into` has room for; returns how many.
+  size_t pop(std::span<T> into) {
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    tail_seen_ = tail_.load(std::memory_order_acquire);
+    const size_t count = std::min<size_t>(tail_seen_ - head, into.size());
+    for (size_t i = 0; i < count; ++i) into[i] = std::move(slots_[(head + i) & mask_]);
+    head_.store(head + count, std::memory_order_release);
+    return count;
   }
 
   /// Consumer. Only after front() gave an element.

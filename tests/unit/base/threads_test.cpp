@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -80,6 +81,34 @@ TEST_CASE("a single-producer ring moves out what is taken from it") {
   CHECK(shared.use_count() == 2);
   CHECK(ring.try_push(shared));  // its place was free again
   CHECK(ring.size() == 1);
+}
+
+TEST_CASE("a single-producer ring has an element once the place for it is published") {
+  SpscRing<int> ring(1);
+  int* const place = ring.free_place();
+  REQUIRE(place != nullptr);
+  *place = 7;
+  CHECK(ring.front() == nullptr);
+  CHECK(ring.publish() == 0);
+  REQUIRE(ring.front() != nullptr);
+  CHECK(*ring.front() == 7);
+  CHECK(ring.free_place() == nullptr);
+  ring.pop();
+  CHECK(ring.free_place() != nullptr);
+  CHECK(ring.publish() == 1);
+}
+
+TEST_CASE("a single-producer ring gives as many as there are, and as there is room for") {
+  SpscRing<int> ring(4);
+  std::array<int, 3> taken{};
+  CHECK(ring.pop(std::span(taken)) == 0);
+  for (int i = 1; i <= 4; ++i) CHECK(ring.try_push(i));
+  CHECK(ring.pop(std::span(taken)) == 3);
+  CHECK(taken == std::array{1, 2, 3});
+  CHECK(ring.try_push(5));  // it goes round
+  CHECK(ring.pop(std::span(taken)) == 2);
+  CHECK(taken == std::array{4, 5, 3});
+  CHECK(ring.size() == 0);
 }
 
 TEST_CASE("a single-producer ring hands everything over in order and whole") {

@@ -212,6 +212,13 @@ TEST_CASE("refused messages that follow each other are one run, whatever their n
   CHECK_FALSE(closed.contains(start - 1));
 }
 
+TEST_CASE("half the number circle after the first message none follows the one before it") {
+  ClosedMessages closed(2);
+  for (uint32_t msn : {0u, 0x7fffffffu, 0x80000000u}) CHECK(closed.close(msn));
+  // The last one was the oldest of three, so it is the floor.
+  CHECK(closed.contains(1));
+}
+
 TEST_CASE("a frugal source's refused messages take no memory") {
   ClosedMessages closed;
   const size_t before = test::allocations();

@@ -64,6 +64,40 @@ TEST_CASE("transmit set: a source that was activated is served once, and only wh
   CHECK(scene.transmits.transmit(scene.now) == 0);
 }
 
+TEST_CASE("transmit set: a lone source is served without standing in line") {
+  Scene scene;
+  Sender& sender = scene.senders[0];
+  CHECK(scene.transmits.activate_and_transmit(sender, scene.now) == 0);  // not in service
+  scene.attach();
+  CHECK(scene.transmits.activate_and_transmit(sender, scene.now) == 1);
+  CHECK(sender.bursts == 1);
+  CHECK(scene.transmits.empty());
+  sender.pending = Pending::more;
+  CHECK(scene.transmits.activate_and_transmit(sender, scene.now) == 1);
+  CHECK_FALSE(scene.transmits.empty());
+}
+
+TEST_CASE("transmit set: a source that others stand before waits for its turn") {
+  Scene scene;
+  scene.attach();
+  scene.transmits.activate(scene.senders[0]);
+  CHECK(scene.transmits.activate_and_transmit(scene.senders[1], scene.now) == 2);
+  for (const Sender& sender : scene.senders) CHECK(sender.bursts == 1);
+  CHECK(scene.transmits.empty());
+}
+
+TEST_CASE("transmit set: a stalled source that is activated and served is not stalled any more") {
+  Scene scene;
+  scene.attach();
+  Sender& sender = scene.senders[0];
+  sender.pending = Pending::stalled;
+  CHECK(scene.transmits.activate_and_transmit(sender, scene.now) == 1);
+  CHECK(scene.transmits.any_stalled());
+  sender.pending = Pending::nothing;
+  CHECK(scene.transmits.activate_and_transmit(sender, scene.now) == 1);
+  CHECK_FALSE(scene.transmits.any_stalled());
+}
+
 TEST_CASE("transmit set: a source with more to send has another turn in the next round") {
   Scene scene;
   scene.attach();
