@@ -67,7 +67,7 @@ CompletionQueue::CompletionQueue(std::shared_ptr<DeviceContext> device, uint32_t
       channel_(std::move(channel)),
       context_(context),
       entries_(checked_entries(entries)),
-      ring_(entries_) {  // guard(rows:cq-bounded): entries_ => 2 * entries_
+      ring_(entries_) {  // guard(rows:cq-bounded): ring_(entries_) => ring_(2 * entries_)
   counters_.add_shared(Meter::completion_queues);
   counters_.add_shared(Meter::completion_entries, entries_);
 }
