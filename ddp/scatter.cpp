@@ -12,12 +12,6 @@ std::byte* start_of(const Sge& sge) { return static_cast<std::byte*>(sge.address
 
 }  // namespace
 
-uint64_t total_length(std::span<const Sge> sges) {
-  uint64_t total = 0;
-  for (const Sge& sge : sges) total += sge.length;
-  return total;
-}
-
 void scatter(std::span<const Sge> sges, uint64_t offset, ConstBytes bytes) {
   for (const Sge& sge : sges) {
     if (bytes.empty()) return;
@@ -73,7 +67,7 @@ void SgeCursor::seek(uint64_t offset) {
   assert(index_ < sges_.size() || within_ == 0);
 }
 
-size_t SgeCursor::take_pieces(uint64_t length, std::span<ConstBytes> out) {
+size_t SgeCursor::take_several(uint64_t length, std::span<ConstBytes> out) {
   size_t pieces = 0;
   size_t index = index_;
   uint64_t within = within_;

@@ -11,7 +11,11 @@
 namespace diwarp::ddp {
 
 /// Sum of the lengths of a scatter/gather list, in bytes.
-uint64_t total_length(std::span<const Sge> sges);
+inline uint64_t total_length(std::span<const Sge> sges) {
+  uint64_t total = 0;
+  for (const Sge& sge : sges) total += sge.length;
+  return total;
+}
 
 /// Copies `bytes` into the list, starting `offset` bytes from its beginning. The list must have
 /// room for offset + bytes.size().
@@ -37,9 +41,24 @@ class SgeCursor {
 
   /// Writes the pieces of the next `length` bytes to the front of `out` and steps over them.
   /// Returns the number of pieces, or 0 with nothing moved if `out` is too small (length > 0).
-  size_t take_pieces(uint64_t length, std::span<ConstBytes> out);
+  size_t take_pieces(uint64_t length, std::span<ConstBytes> out) {
+    // Most messages are one segment, of one SGE.
+    const bool is_one_piece = index_ < sges_.size() && length <= sges_[index_].length - within_;
+    if (!is_one_piece || length == 0 || out.empty()) return take_several(length, out);
+    const Sge& sge = sges_[index_];
+    out[0] = ConstBytes(static_cast<const std::byte*>(sge.address) + within_, length);
+    within_ += length;
+    position_ += length;
+    if (within_ == sge.length) {
+      ++index_;
+      within_ = 0;
+    }
+    return 1;
+  }
 
  private:
+  size_t take_several(uint64_t length, std::span<ConstBytes> out);
+
   std::span<const Sge> sges_;
   size_t index_ = 0;
   uint64_t within_ = 0;    // of sges_[index_]

@@ -53,66 +53,6 @@ void name_memory(Region& region, const MemoryBinding& binding) {
 
 }  // namespace
 
-struct STagTable::Entry {
-  Region region;
-  uint32_t index = 0;                 // immutable while published, as is the serial
-  uint64_t serial = 0;                // no other entry ever has it
-  uint64_t parent_serial = 0;         // of a valid window's parent
-  std::atomic<uint32_t> windows = 0;  // valid ones that are bound to this
-};
-
-/// Open addressing with linear probing. At most half of the slots are ever taken (by entries or by
-/// `erased`), so each probe ends at an empty one. Indices that were chosen may follow each other,
-/// so they are spread.
-struct STagTable::Slots {
-  explicit Slots(size_t capacity) : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
-    assert(std::has_single_bit(capacity));
-  }
-
-  struct Found {
-    std::atomic<Entry*>* slot;
-    Entry* entry;
-  };
-
-  /// Stands where an entry was erased, so that probing goes on. Its index, 0, is never looked for.
-  static Entry erased;
-
-  std::atomic<Entry*>& slot(size_t probe) { return slots[probe & mask]; }
-  static size_t first_probe(uint32_t index) { return index * uint64_t{0x9e3779b97f4a7c15} >> 32; }
-
-  /// Where the entry of `index` stands and what was read there: null if the search met an empty
-  /// slot.
-  Found locate(uint32_t index) {
-    for (size_t probe = first_probe(index);; ++probe) {
-      Entry* entry = slot(probe).load(std::memory_order_acquire);
-      if (entry == nullptr || entry->index == index) return {&slot(probe), entry};
-    }
-  }
-
-  bool may_take(STag stag) {
-    // guard(records): without stag_index(stag) != 0 &&
-    // guard(records): => return stag_index(stag) != 0;
-    // guard(ddp): without stag_index(stag) != 0 &&
-    return stag_index(stag) != 0 && locate(stag_index(stag)).entry == nullptr;
-  }
-
-  /// Publishes an entry whose index is not there. True if it took an empty slot.
-  bool publish(Entry* entry) {
-    for (size_t probe = first_probe(entry->index);; ++probe) {
-      const Entry* before = slot(probe).load(std::memory_order_relaxed);
-      if (before != nullptr && before != &erased) continue;
-      slot(probe).store(entry, std::memory_order_release);
-      return before == nullptr;
-    }
-  }
-
-  bool half_full() const { return 2 * (taken + 1) > mask + 1; }
-
-  const size_t mask;
-  size_t taken = 0;  // entries and `erased`; writers only
-  std::unique_ptr<std::atomic<Entry*>[]> slots;
-};
-
 constinit STagTable::Entry STagTable::Slots::erased;
 
 STagTable::STagTable(Quiesce quiesce, RandomSource random, size_t max_entries)
@@ -184,36 +124,19 @@ bool STagTable::erase(STag stag) {
   return true;
 }
 
-// Entries are unpublished without the baton: an entry that was found once may not be found again a
-// moment later. So its users keep the pointer, or look whether there still is one.
-const Region* STagTable::find(STag stag) const {
-  const Entry* found = live_entry(stag);
-  // guard(ddp): without && found->region.stag == stag
-  return found != nullptr && found->region.stag == stag ? &found->region : nullptr;
-}
-
 const Region* STagTable::find_any_key(STag stag) const {
   const Entry* found = live_entry(stag);
   return found != nullptr ? &found->region : nullptr;
 }
 
-STagTable::Entry* STagTable::entry(STag stag) const {
-  if (stag_index(stag) == 0) return nullptr;
-  return slots_.load(std::memory_order_acquire)->locate(stag_index(stag)).entry;
-}
-
-/// The entry of the STag's index; a window whose parent has gone is made invalid first.
-STagTable::Entry* STagTable::live_entry(STag stag) const {
-  Entry* found = entry(stag);
-  if (found == nullptr || found->parent_serial == 0) return found;
-  const Entry* parent = entry(found->region.parent);
+void STagTable::end_orphan(Entry& window) const {
+  const Entry* parent = entry(window.region.parent);
   // guard(ddp): condition => parent == nullptr
   // guard(ddp): condition => false
-  if (parent == nullptr || parent->serial != found->parent_serial) {
-    found->region.valid = false;
-    found->parent_serial = 0;
+  if (parent == nullptr || parent->serial != window.parent_serial) {
+    window.region.valid = false;
+    window.parent_serial = 0;
   }
-  return found;
 }
 
 RegionFault STagTable::check_window(const Entry* window, uint32_t protection_domain,

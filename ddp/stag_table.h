@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,63 +11,10 @@
 #include <mutex>
 #include <utility>
 
-#include "base/bytes.h"
+#include "ddp/region.h"
 #include "diwarp/types.h"
 
 namespace diwarp::ddp {
-
-/// An STag is an index (24 bits), which tells the entry of the table, and a key (the low 8 bits),
-/// which its owner changes whenever it is made valid again, so that old STags name nothing.
-inline constexpr int kStagKeyBits = 8;
-constexpr uint32_t stag_index(STag stag) { return stag >> kStagKeyBits; }
-
-enum class EntryKind : uint8_t {
-  region,
-  window,             ///< a memory window (type 2: for one queue pair)
-  fast_registration,  ///< memory is named by a work request
-};
-
-/// The memory that an STag names. Owned by the table; it changes only with the engine's baton.
-struct Region {
-  STag stag = 0;
-  uint32_t protection_domain = 0;
-  Access access = Access::none;
-  std::byte* memory = nullptr;
-  uint64_t base = 0;    ///< tagged offset of the first byte
-  uint64_t length = 0;  ///< bytes
-  EntryKind kind = EntryKind::region;
-  bool valid = true;        ///< windows and fast registrations: false until bound or registered
-  uint32_t qp_number = 0;   ///< window: the only queue pair that may use it; 0: any
-  STag parent = 0;          ///< window: the region that it is bound to
-  uint64_t max_length = 0;  ///< fast registration: bytes at most
-
-  /// The memory at a tagged offset within it.
-  std::byte* at(uint64_t tagged_offset) const { return memory + (tagged_offset - base); }
-};
-
-/// Why a placement, a local access or a change of an entry is not allowed, in the order of the
-/// checks (RFC 5041 section 7.2.3 and RFC 5042 section 8.1.1).
-enum class RegionFault : uint8_t {
-  none,
-  unknown_stag,
-  invalid,  ///< the entry is there, but names no memory now
-  wrong_domain,
-  wrong_queue_pair,  ///< a window of another queue pair
-  access,
-  wrap,    ///< the bytes would go on beyond the last 64-bit offset
-  bounds,  ///< they lie elsewhere outside of the entry
-  in_use,  ///< changes only: it is valid already, or windows are bound to it
-};
-
-/// Checks `length` bytes at tagged offset `offset` of `region` (null: unknown). Safe against 64-bit
-/// wrap; a length of zero is checked like any other and may stand at the region's very end.
-RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint32_t qp_number,
-                         Access want, uint64_t offset, uint64_t length);
-
-/// Checks that an SGE lies inside `region`, which must not be a window. An SGE of length zero needs
-/// no region.
-RegionFault check_local(const Region* region, uint32_t protection_domain, Access want,
-                        const Sge& sge);
 
 /// The map from STags to regions, windows and fast registrations, shared by all engines of a
 /// device.
@@ -107,8 +56,14 @@ class STagTable {
   bool erase(STag stag);
 
   /// The entry, valid or not, or null; null also where the key is not the entry's. With the baton;
-  /// the pointer lives until the baton is given back.
-  const Region* find(STag stag) const;
+  /// the pointer lives until the baton is given back. Entries are unpublished without the baton: an
+  /// entry that was found once may not be found again a moment later. So its users keep the
+  /// pointer, or look whether there still is one.
+  const Region* find(STag stag) const {
+    const Entry* found = live_entry(stag);
+    // guard(ddp): without && found->region.stag == stag
+    return found != nullptr && found->region.stag == stag ? &found->region : nullptr;
+  }
   /// The same for an STag's owner: whatever the key is now.
   const Region* find_any_key(STag stag) const;
 
@@ -137,10 +92,80 @@ class STagTable {
   size_t size() const;
 
  private:
-  struct Entry;
-  struct Slots;
-  Entry* entry(STag stag) const;
-  Entry* live_entry(STag stag) const;
+  struct Entry {
+    Region region;
+    uint32_t index = 0;                 // immutable while published, as is the serial
+    uint64_t serial = 0;                // no other entry ever has it
+    uint64_t parent_serial = 0;         // of a valid window's parent
+    std::atomic<uint32_t> windows = 0;  // valid ones that are bound to this
+  };
+
+  /// Open addressing with linear probing. At most half of the slots are ever taken (by entries or
+  /// by `erased`), so each probe ends at an empty one. Indices that were chosen may follow each
+  /// other, so they are spread.
+  struct Slots {
+    explicit Slots(size_t capacity)
+        : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
+      assert(std::has_single_bit(capacity));
+    }
+
+    struct Found {
+      std::atomic<Entry*>* slot;
+      Entry* entry;
+    };
+
+    /// Stands where an entry was erased, so that probing goes on. Its index, 0, is never looked
+    /// for.
+    static Entry erased;
+
+    std::atomic<Entry*>& slot(size_t probe) { return slots[probe & mask]; }
+    static size_t first_probe(uint32_t index) { return index * uint64_t{0x9e3779b97f4a7c15} >> 32; }
+
+    /// Where the entry of `index` stands and what was read there: null if the search met an empty
+    /// slot.
+    Found locate(uint32_t index) {
+      for (size_t probe = first_probe(index);; ++probe) {
+        Entry* entry = slot(probe).load(std::memory_order_acquire);
+        if (entry == nullptr || entry->index == index) return {&slot(probe), entry};
+      }
+    }
+
+    bool may_take(STag stag) {
+      // guard(records): without stag_index(stag) != 0 &&
+      // guard(records): => return stag_index(stag) != 0;
+      // guard(ddp): without stag_index(stag) != 0 &&
+      return stag_index(stag) != 0 && locate(stag_index(stag)).entry == nullptr;
+    }
+
+    /// Publishes an entry whose index is not there. True if it took an empty slot.
+    bool publish(Entry* entry) {
+      for (size_t probe = first_probe(entry->index);; ++probe) {
+        const Entry* before = slot(probe).load(std::memory_order_relaxed);
+        if (before != nullptr && before != &erased) continue;
+        slot(probe).store(entry, std::memory_order_release);
+        return before == nullptr;
+      }
+    }
+
+    bool half_full() const { return 2 * (taken + 1) > mask + 1; }
+
+    const size_t mask;
+    size_t taken = 0;  // entries and `erased`; writers only
+    std::unique_ptr<std::atomic<Entry*>[]> slots;
+  };
+
+  Entry* entry(STag stag) const {
+    if (stag_index(stag) == 0) return nullptr;
+    return slots_.load(std::memory_order_acquire)->locate(stag_index(stag)).entry;
+  }
+  /// The entry of the STag's index; a window whose parent has gone is made invalid first.
+  Entry* live_entry(STag stag) const {
+    Entry* found = entry(stag);
+    if (found != nullptr && found->parent_serial != 0) [[unlikely]]
+      end_orphan(*found);
+    return found;
+  }
+  void end_orphan(Entry& window) const;
   RegionFault check_window(const Entry* window, uint32_t protection_domain,
                            uint32_t qp_number) const;
   void unbind(Entry& window);

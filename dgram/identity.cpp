@@ -20,9 +20,7 @@ uint64_t Identity::derive(uint8_t purpose, const Address& address, uint64_t coun
   return siphash(secret_, hashed.bytes());
 }
 
-uint32_t Identity::incarnation(const Address& destination) {
-  // guard(incarnations): without && latest_ == destination
-  if (latest_incarnation_ != 0 && latest_ == destination) return latest_incarnation_;
+uint32_t Identity::draw_incarnation(const Address& destination) {
   const auto drawn = static_cast<uint32_t>(derive(kIncarnation, destination, 0));
   latest_ = destination;
   latest_incarnation_ = drawn != 0 ? drawn : 1;

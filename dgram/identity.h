@@ -17,7 +17,11 @@ class Identity {
 
   /// The incarnation that this destination (address, scope and port; or a group) is shown. Never
   /// 0, which means unknown. Datagrams to one destination come in trains: the last is remembered.
-  uint32_t incarnation(const Address& destination);
+  uint32_t incarnation(const Address& destination) {
+    // guard(incarnations): without && latest_ == destination
+    if (latest_incarnation_ != 0 && latest_ == destination) return latest_incarnation_;
+    return draw_incarnation(destination);
+  }
 
   /// The name of the next association with this peer. Never 0. It begins at a number that only the
   /// two ends learn, and is later than all before it in serial number arithmetic (RFC 1982).
@@ -27,6 +31,7 @@ class Identity {
   uint64_t next_nonce();
 
  private:
+  uint32_t draw_incarnation(const Address& destination);
   uint64_t derive(uint8_t purpose, const Address& address, uint64_t count) const;
 
   SipKey secret_;

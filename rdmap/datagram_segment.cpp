@@ -24,18 +24,17 @@ bool takes_immediate(const OpcodeInfo& info) {
 }
 
 /// Bytes between the DDP header and the payload.
-size_t extension_bytes(Opcode opcode) {
-  switch (info_of(opcode).type) {
-    case MessageType::write_record:
-      return kRecordExtensionBytes;
-    case MessageType::read_request:
-      return kReadRequestBytes;
-    default:
-      return 0;
-  }
+size_t extension_bytes(MessageType type) {
+  if (type == MessageType::write_record) return kRecordExtensionBytes;
+  return type == MessageType::read_request ? kReadRequestBytes : 0;
 }
 
-Fault check_header(const ddp::Header& header) {
+size_t header_bytes(const OpcodeInfo& info) {
+  return ddp::header_bytes(info.tagged) + extension_bytes(info.type);
+}
+
+// What follows is inline: all of it is done for each segment, and none of it is long.
+[[gnu::always_inline]] inline Fault check_header(const ddp::Header& header) {
   if (header.version != ddp::kVersion) return Counter::drop_ddp_version;  // guard(datagram)
   // guard(datagram): without header.reserved != 0 ||
   // guard(datagram): condition => header.reserved != 0
@@ -51,7 +50,7 @@ Fault check_header(const ddp::Header& header) {
   return {};
 }
 
-Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
+inline Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
   // guard(datagram)
   if ((flags & kImmediateFlag) != 0 && !takes_immediate(info)) return Counter::drop_flags;
   if (info.type == MessageType::write_record) return {};
@@ -61,28 +60,28 @@ Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
 }
 
 /// The meaning of the word of an untagged header.
-uint32_t& word_of(DatagramSegment& segment) {
-  const OpcodeInfo& info = info_of(segment.opcode);
+template <class Segment>
+auto& word_of(const OpcodeInfo& info, Segment& segment) {
   if (info.type == MessageType::read_request) return segment.nonce;
   return info.invalidates ? segment.invalidate_stag : segment.q_key;
 }
 
 /// The fields of a DDP header that has been checked.
-void take_header(const ddp::Header& header, DatagramSegment& segment) {
-  segment.opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
+inline void take_header(const ddp::Header& header, const OpcodeInfo& info,
+                        DatagramSegment& segment) {
+  segment.opcode = info.opcode;
   segment.last = header.last;
   if (header.tagged) {
     segment.stag = header.stag;
     segment.tagged_offset = header.tagged_offset;
     return;
   }
-  word_of(segment) = header.ulp_word;
+  word_of(info, segment) = header.ulp_word;
   segment.msn = header.msn;
   segment.message_offset = header.message_offset;
 }
 
-void read_extension(ConstBytes bytes, DatagramSegment& segment) {
-  const MessageType type = info_of(segment.opcode).type;
+inline void read_extension(ConstBytes bytes, MessageType type, DatagramSegment& segment) {
   if (type == MessageType::read_request) segment.request = decode_read_request(bytes);
   if (type != MessageType::write_record) return;
   segment.msn = load_be<uint32_t>(bytes.data() + kRecordMsnAt);
@@ -126,8 +125,8 @@ Fault check_response(const DatagramSegment& segment) {
   return beyond ? Counter::drop_bounds : Fault{};
 }
 
-Fault check_message(const DatagramSegment& segment) {
-  switch (info_of(segment.opcode).type) {
+inline Fault check_message(MessageType type, const DatagramSegment& segment) {
+  switch (type) {
     case MessageType::write_record:
       return check_record(segment);
     case MessageType::read_request:
@@ -139,21 +138,19 @@ Fault check_message(const DatagramSegment& segment) {
   }
 }
 
-ddp::Header to_header(DatagramSegment segment) {
-  const OpcodeInfo& info = info_of(segment.opcode);
+ddp::Header to_header(const OpcodeInfo& info, const DatagramSegment& segment) {
   return {.tagged = info.tagged,
           .last = segment.last,
           .ulp_control = control_octet(segment.opcode),
           .stag = segment.stag,
           .tagged_offset = segment.tagged_offset,
-          .ulp_word = word_of(segment),
+          .ulp_word = word_of(info, segment),
           .queue_number = info.queue_number,
           .msn = segment.msn,
           .message_offset = segment.message_offset};
 }
 
-size_t write_extension(const DatagramSegment& segment, Bytes out) {
-  const MessageType type = info_of(segment.opcode).type;
+size_t write_extension(MessageType type, const DatagramSegment& segment, Bytes out) {
   if (type == MessageType::read_request) return encode_body(segment.request, out);
   if (type != MessageType::write_record) return 0;
   assert(out.size() >= kRecordExtensionBytes);
@@ -163,7 +160,32 @@ size_t write_extension(const DatagramSegment& segment, Bytes out) {
   return kRecordExtensionBytes;
 }
 
-ParsedSegment dropped(Counter reason) { return {.valid = false, .drop_reason = reason}; }
+/// Fills `segment` in, which means something only where there is no fault.
+[[gnu::always_inline]] inline Fault parse(uint8_t flags, ConstBytes body,
+                                          DatagramSegment& segment) {
+  const bool has_immediate = (flags & kImmediateFlag) != 0;
+  const size_t start = has_immediate ? kImmediateBytes : 0;
+  if (body.size() < start) return Counter::drop_truncated;  // guard(datagram)
+  const ConstBytes rest = body.subspan(start);
+  const std::optional<ddp::Header> header = ddp::decode(rest);
+  if (!header) return Counter::drop_truncated;                  // guard(datagram)
+  if (const Fault fault = check_header(*header)) return fault;  // guard(datagram)
+
+  const OpcodeInfo& info = info_of(static_cast<Opcode>(opcode_of(header->ulp_control)));
+  take_header(*header, info, segment);
+  if (const Fault fault = check_flags(info, flags)) return fault;  // guard(datagram)
+
+  const size_t header_end = header_bytes(info);
+  if (rest.size() < header_end) return Counter::drop_truncated;  // guard(datagram)
+  segment.headers = rest.first(header_end);
+  segment.payload = rest.subspan(header_end);
+  read_extension(segment.headers.subspan(ddp::header_bytes(header->tagged)), info.type, segment);
+  segment.has_immediate = has_immediate;
+  if (has_immediate) segment.immediate = decode_immediate(body.first(kImmediateBytes));
+  const bool record = info.type == MessageType::write_record;
+  segment.record_solicited = record && (flags & kSolicitedFlag) != 0;
+  return check_message(info.type, segment);  // guard(datagram): => return {};
+}
 
 }  // namespace
 
@@ -190,45 +212,24 @@ uint8_t flags_of(const DatagramSegment& segment) {
 }
 
 size_t segment_header_bytes(Opcode opcode, bool has_immediate) {
-  return (has_immediate ? kImmediateBytes : 0) + ddp::header_bytes(info_of(opcode).tagged) +
-         extension_bytes(opcode);
+  return (has_immediate ? kImmediateBytes : 0) + header_bytes(info_of(opcode));
 }
 
 size_t encode_segment_headers(const DatagramSegment& segment, Bytes out) {
   assert(out.size() >= segment_header_bytes(segment.opcode, segment.has_immediate));
   assert(!segment.has_immediate || takes_immediate(info_of(segment.opcode)));
   size_t at = segment.has_immediate ? encode_immediate(segment.immediate, out) : 0;
-  at += ddp::encode(to_header(segment), out.subspan(at));
-  return at + write_extension(segment, out.subspan(at));
+  const OpcodeInfo& info = info_of(segment.opcode);
+  at += ddp::encode(to_header(info, segment), out.subspan(at));
+  return at + write_extension(info.type, segment, out.subspan(at));
 }
 
 ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
-  const bool has_immediate = (flags & kImmediateFlag) != 0;
-  const size_t start = has_immediate ? kImmediateBytes : 0;
-  if (body.size() < start) return dropped(Counter::drop_truncated);  // guard(datagram)
-  const ConstBytes rest = body.subspan(start);
-  const std::optional<ddp::Header> header = ddp::decode(rest);
-  if (!header) return dropped(Counter::drop_truncated);                   // guard(datagram)
-  if (const Fault fault = check_header(*header)) return dropped(*fault);  // guard(datagram)
-
-  ParsedSegment result;
-  DatagramSegment& segment = result.segment;
-  take_header(*header, segment);
-  // guard(datagram)
-  if (const Fault fault = check_flags(info_of(segment.opcode), flags)) return dropped(*fault);
-
-  const size_t header_end = segment_header_bytes(segment.opcode, false);
-  if (rest.size() < header_end) return dropped(Counter::drop_truncated);  // guard(datagram)
-  segment.headers = rest.first(header_end);
-  segment.payload = rest.subspan(header_end);
-  read_extension(segment.headers.subspan(ddp::header_bytes(header->tagged)), segment);
-  segment.has_immediate = has_immediate;
-  if (has_immediate) segment.immediate = decode_immediate(body.first(kImmediateBytes));
-  const bool record = info_of(segment.opcode).type == MessageType::write_record;
-  segment.record_solicited = record && (flags & kSolicitedFlag) != 0;
-  if (const Fault fault = check_message(segment)) return dropped(*fault);  // guard(datagram)
-  result.valid = true;
-  return result;
+  ParsedSegment parsed;
+  const Fault fault = parse(flags, body, parsed.segment);
+  parsed.valid = !fault;
+  if (fault) parsed.drop_reason = *fault;
+  return parsed;
 }
 
 std::optional<DatagramSegment> parse_error_headers(ConstBytes headers) {
@@ -236,12 +237,13 @@ std::optional<DatagramSegment> parse_error_headers(ConstBytes headers) {
   // guard(datagram): condition => !header
   if (!header || check_header(*header)) return std::nullopt;
   DatagramSegment segment;
-  take_header(*header, segment);
+  const OpcodeInfo& info = info_of(static_cast<Opcode>(opcode_of(header->ulp_control)));
+  take_header(*header, info, segment);
   segment.headers = headers;
-  const size_t whole = segment_header_bytes(segment.opcode, false);
+  const size_t whole = header_bytes(info);
   if (headers.size() >= whole) {  // guard(datagram): condition => headers.size() >= 18
     const size_t ddp_bytes = ddp::header_bytes(header->tagged);
-    read_extension(headers.subspan(ddp_bytes, whole - ddp_bytes), segment);
+    read_extension(headers.subspan(ddp_bytes, whole - ddp_bytes), info.type, segment);
   }
   return segment;
 }

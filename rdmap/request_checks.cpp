@@ -3,8 +3,6 @@
 
 #include <span>
 
-#include "base/offsets.h"
-#include "ddp/scatter.h"
 #include "diwarp/error.h"
 #include "rdmap/bodies.h"
 
@@ -34,11 +32,6 @@ std::error_code check_sges(SgeRule rule, std::span<const Sge> sges) {
 }
 
 }  // namespace
-
-bool passes_end(const WrInfo& info, const SendWorkRequest& request) {
-  return info.takes(Operands::remote_memory) &&
-         wraps(request.remote.offset, ddp::total_length(request.sges));
-}
 
 std::error_code check_stream_request(const SendWorkRequest& request) noexcept {
   const WrInfo& info = info_of(request.opcode);

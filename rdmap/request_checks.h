@@ -3,6 +3,8 @@
 
 #include <system_error>
 
+#include "base/offsets.h"
+#include "ddp/scatter.h"
 #include "diwarp/types.h"
 #include "rdmap/opcodes.h"
 
@@ -10,7 +12,10 @@
 namespace diwarp::rdmap {
 
 /// Whether the request's remote memory would go beyond the last tagged offset.
-bool passes_end(const WrInfo& info, const SendWorkRequest& request);
+inline bool passes_end(const WrInfo& info, const SendWorkRequest& request) {
+  return info.takes(Operands::remote_memory) &&
+         wraps(request.remote.offset, ddp::total_length(request.sges));
+}
 
 /// Over streams: unsupported_operation, or invalid_argument for SGEs, flags, immediate data or
 /// tagged offsets that the operation does not take. No code where it is right.

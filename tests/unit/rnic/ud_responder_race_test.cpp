@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions are unpublished by any thread, without the baton: a region that was found a moment ago
-// may not be found again (ddp/stag_table.cpp, above find()).
+// may not be found again (ddp/stag_table.h, at find()).
 #include <atomic>
 #include <mutex>
 #include <thread>
