@@ -177,11 +177,6 @@ bool Address::is_loopback() const {
   return bytes_ == loopback(AddressFamily::ipv6).bytes_;
 }
 
-bool Address::is_multicast() const {
-  if (family_ == AddressFamily::ipv4) return (bytes_[0] & 0xF0) == 0xE0;
-  return bytes_[0] == 0xFF;
-}
-
 bool Address::is_broadcast() const {
   return family_ == AddressFamily::ipv4 &&
          std::ranges::all_of(bytes(), [](uint8_t byte) { return byte == 0xFF; });

@@ -30,7 +30,7 @@ void TimerQueue::cancel(Timer& timer) {
   if (timer.armed()) remove_at(timer.position_);
 }
 
-size_t TimerQueue::run(Time now, size_t limit) {
+size_t TimerQueue::fire(Time now, size_t limit) {
   size_t fired = 0;
   while (fired < limit && !heap_.empty() && heap_.front().deadline <= now) {
     Timer& timer = *heap_.front().timer;

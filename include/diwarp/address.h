@@ -52,7 +52,10 @@ class DIWARP_EXPORT Address {
 
   bool is_any() const;
   bool is_loopback() const;
-  bool is_multicast() const;
+  bool is_multicast() const {
+    if (family_ == AddressFamily::ipv4) return (bytes_[0] & 0xF0) == 0xE0;
+    return bytes_[0] == 0xFF;
+  }
   /// The limited broadcast address, 255.255.255.255. A subnet's own broadcast address cannot be
   /// told from the address alone.
   bool is_broadcast() const;

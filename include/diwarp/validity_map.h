@@ -39,10 +39,11 @@ class DIWARP_EXPORT ValidityMap {
       : length_(other.length_), only_(other.only_), node_(std::exchange(other.node_, nullptr)) {}
   ValidityMap& operator=(const ValidityMap& other) noexcept;
   ValidityMap& operator=(ValidityMap&& other) noexcept {
-    ValidityMap taken(std::move(other));  // the old ranges go at once, not when `other` does
-    std::swap(length_, taken.length_);
-    std::swap(only_, taken.only_);
-    std::swap(node_, taken.node_);
+    Node* const taken = std::exchange(other.node_, nullptr);
+    if (node_ != nullptr) release();  // the old ranges go at once, not when `other` does
+    length_ = other.length_;
+    only_ = other.only_;
+    node_ = taken;
     return *this;
   }
   ~ValidityMap() {

@@ -69,7 +69,9 @@ class TimerQueue {
 
   /// Fires timers with deadline <= now, earliest first, at most `limit`; returns how many. A timer
   /// is idle when it fires, and the callback may arm, cancel or destroy any timer, itself included.
-  size_t run(Time now, size_t limit = SIZE_MAX);
+  size_t run(Time now, size_t limit = SIZE_MAX) {
+    return heap_.empty() || heap_.front().deadline > now ? 0 : fire(now, limit);
+  }
 
   /// The earliest deadline.
   std::optional<Time> next() const {
@@ -87,6 +89,7 @@ class TimerQueue {
     Timer* timer;
   };
 
+  size_t fire(Time now, size_t limit);
   void place(size_t position, Entry entry);
   void sift_up(size_t position, Entry entry);
   void sift_down(size_t position, Entry entry);
