@@ -89,15 +89,24 @@ class ReceiveBatch {
 
   // For links: fill a slot's bytes, then add() a view of each datagram in it.
   Bytes slot(size_t index) { return {memory_.get() + index * slot_bytes_, slot_bytes_}; }
-  void clear();
+  void clear() {
+    count_ = 0;
+    if (owner_ != nullptr) return_added();
+  }
   /// The batch has datagrams in a buffer of `owner` that goes back with clear(). All buffers added
   /// between two clear() have one owner, and there are at most slots() of them.
   void add_buffer(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer);
   /// False when the batch holds max_datagrams already.
-  bool add(const Address& from, Bytes bytes, bool group = false, uint32_t local = 0);
+  bool add(const Address& from, Bytes bytes, bool group = false, uint32_t local = 0) {
+    if (count_ == datagrams_.size()) return false;
+    datagrams_[count_++] = {.from = from, .bytes = bytes, .group = group, .via = 0, .local = local};
+    return true;
+  }
   size_t room() const { return datagrams_.size() - count_; }
 
  private:
+  void return_added();
+
   size_t slots_;
   size_t slot_bytes_;
   std::unique_ptr<std::byte[]> memory_;

@@ -45,6 +45,15 @@ PollEvent to_event(const epoll_event& event) {
           (event.events & (EPOLLERR | EPOLLHUP)) != 0};
 }
 
+/// Without waiting, which engines do all the time.
+int look(int epoll, std::span<epoll_event> ready) {
+  int count = 0;
+  do {
+    count = ::epoll_wait(epoll, ready.data(), static_cast<int>(ready.size()), 0);
+  } while (count < 0 && errno == EINTR);
+  return count;
+}
+
 }  // namespace
 
 Poller::Poller()
@@ -76,6 +85,7 @@ bool Poller::control(int operation, int fd, void* key, bool want_read, bool want
 }
 
 int Poller::collect(std::span<epoll_event> ready, Duration timeout) {
+  if (timeout == Duration::zero()) return look(epoll_.get(), ready);
   if (timeout <= Duration{0} || timeout > kForEver) {
     const Duration fixed = timeout > kForEver ? Duration{-1} : timeout;
     int count = 0;

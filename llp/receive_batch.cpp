@@ -13,9 +13,7 @@ ReceiveBatch::ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams
   added_.reserve(slots);
 }
 
-void ReceiveBatch::clear() {
-  count_ = 0;
-  if (owner_ == nullptr) return;
+void ReceiveBatch::return_added() {
   owner_->return_buffers(added_);
   owner_.reset();
   added_.clear();
@@ -24,17 +22,6 @@ void ReceiveBatch::clear() {
 void ReceiveBatch::add_buffer(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer) {
   if (owner_ == nullptr) owner_ = owner;
   added_.push_back(buffer);
-}
-
-bool ReceiveBatch::add(const Address& from, Bytes bytes, bool group, uint32_t local) {
-  if (count_ == datagrams_.size()) return false;
-  IncomingDatagram& datagram = datagrams_[count_++];
-  datagram.from = from;
-  datagram.bytes = bytes;
-  datagram.group = group;
-  datagram.via = 0;
-  datagram.local = local;
-  return true;
 }
 
 std::unique_ptr<DatagramLink> DatagramLink::open_group(const Address& group, std::string_view) {

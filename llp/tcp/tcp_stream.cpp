@@ -97,6 +97,17 @@ class Gathering {
   const std::byte* end_ = nullptr;  // of the last piece
 };
 
+/// Bytes of pieces that are all short and find room together; 0 where they are not, or are none.
+size_t short_bytes(std::span<const ConstBytes> pieces) {
+  if (pieces.size() > kMaxPieces) return 0;
+  size_t bytes = 0;
+  for (const ConstBytes piece : pieces) {
+    if (!Gathering::is_short(piece)) return 0;
+    bytes += piece.size();
+  }
+  return bytes <= kShortBytes ? bytes : 0;
+}
+
 IoResult handed_over(ssize_t bytes) {
   if (bytes < 0) return failure(errno);
   return {IoStatus::ok, static_cast<size_t>(bytes), 0};
@@ -144,6 +155,16 @@ TcpStream::~TcpStream() = default;
 IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
   if (!tcp_.fd) return {IoStatus::failed, 0, ECONNABORTED};
   std::array<std::byte, kShortBytes> room;
+  if (short_bytes(pieces) != 0) {
+    std::byte* end = room.data();
+    for (const ConstBytes piece : pieces) end = std::copy(piece.begin(), piece.end(), end);
+    iovec all = {room.data(), static_cast<size_t>(end - room.data())};
+    return handed_over(send_list(tcp_.fd.get(), {&all, 1}));
+  }
+  return send_gathered(pieces, room);
+}
+
+IoResult TcpStream::send_gathered(std::span<const ConstBytes> pieces, Bytes room) {
   Gathering gathered(room);
   for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces)))
     if (!piece.empty()) gathered.add(piece);

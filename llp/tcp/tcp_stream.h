@@ -67,6 +67,8 @@ class TcpStream : public Stream {
   TcpStream(UniqueFd fd, const Address& peer);
 
  private:
+  IoResult send_gathered(std::span<const ConstBytes> pieces, Bytes room);
+
   TcpPeer tcp_;
   std::unique_ptr<ZeroCopySender> zero_copy_;  // null: all is copied
   Address local_;

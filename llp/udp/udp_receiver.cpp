@@ -125,7 +125,7 @@ UdpReceiver::UdpReceiver(UdpSocket& socket, bool coalesce)
 size_t UdpReceiver::receive(ReceiveBatch& batch) {
   batch.clear();
   fit_offload(batch);
-  const size_t slots = slots_wanted(batch);
+  const size_t slots = appetite_ == 1 ? std::min(batch.room(), batch.slots()) : slots_wanted(batch);
   if (slots == 0) return 0;
   if (coalescing_.settles()) {
     fit_coalescing(coalescing_.after_look(something_waits()));
@@ -140,8 +140,22 @@ size_t UdpReceiver::receive_waiting(ReceiveBatch& batch, size_t slots) {
   const size_t wanted = std::min<size_t>(appetite_, slots);
   const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
   if (got == 0 && ++empty_ % kEmptyPerLook == 0) socket_.icmp.collect();
-  appetite_ = static_cast<uint32_t>(got < wanted ? std::max<size_t>(got, 1) : wanted * 2);
+  fit_appetite(wanted, got);
   return batch.datagrams().size();
+}
+
+/// Twice as many slots where all were filled. A second one in vain costs more than it saves while
+/// datagrams come one by one, so it is tried the less often, the more often it was.
+void UdpReceiver::fit_appetite(size_t wanted, size_t got) {
+  if (wanted == 1) {
+    lone_ = got == 1 ? lone_ + 1 : 0;
+    if (lone_ < patience_) return;
+    lone_ = 0;
+    appetite_ = 2;
+    return;
+  }
+  appetite_ = static_cast<uint32_t>(got < wanted ? std::max<size_t>(got, 1) : wanted * 2);
+  patience_ = got > 1 ? 1 : std::min(2 * patience_, kLoneBeforeTwo);
 }
 
 void UdpReceiver::fit_coalescing(Coalescing::Change change) {

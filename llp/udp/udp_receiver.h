@@ -24,6 +24,9 @@ class UdpReceiver {
   /// Receives without a datagram, of which one looks into the error queue: what a call that sent
   /// something had to tell may have been passed over.
   static constexpr uint32_t kEmptyPerLook = 64;
+  /// Lone datagrams that have to come one after the other before two slots are tried, where that
+  /// was in vain before: at most so many.
+  static constexpr uint32_t kLoneBeforeTwo = 16;
 
   /// The socket has to outlive it. `coalesce`: the kernel may.
   UdpReceiver(UdpSocket& socket, bool coalesce);
@@ -54,6 +57,7 @@ class UdpReceiver {
 
  private:
   void fit_coalescing(Coalescing::Change change);
+  void fit_appetite(size_t wanted, size_t got);
   size_t receive_one(ReceiveBatch& batch);
   size_t receive_plain(ReceiveBatch& batch);
   size_t receive_many(ReceiveBatch& batch, size_t wanted);
@@ -64,6 +68,8 @@ class UdpReceiver {
   UdpSocket& socket_;
   Coalescing coalescing_;    // while gro_
   uint32_t appetite_ = 1;    // slots to ask the kernel for next
+  uint32_t patience_ = 1;    // lone datagrams in a row before it asks for two
+  uint32_t lone_ = 0;        // in a row by now
   uint32_t empty_ = 0;       // receives that brought nothing
   uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
   bool gro_;

@@ -186,14 +186,23 @@ SendResult UdpSender::send(std::span<const OutgoingDatagram> burst, SendPath& pa
 
 template <class Submit>
 SendResult UdpSender::send_all(std::span<const OutgoingDatagram> burst, Submit submit) {
+  if (burst.empty()) return {};
+  const Submitted first = submit(burst);
+  if (first.datagrams != burst.size()) return send_on(burst, first, submit);
+  queue_refusals_ = 0;
+  return {.sent = burst.size()};
+}
+
+/// After the first step, which did not send all.
+template <class Submit>
+[[gnu::noinline]] SendResult UdpSender::send_on(std::span<const OutgoingDatagram> burst,
+                                                Submitted step, Submit submit) {
   SendResult result;
   bool retried = false;
   bool suspected = false;  // a train was refused: is it so for its first datagram alone?
   int of_icmp = 0;         // calls that failed for ICMP messages
-  while (result.sent < burst.size()) {
+  for (;;) {
     const auto rest = burst.subspan(result.sent);
-    // guard(segmentation-fault): without suspected ? rest.first(1) :
-    const Submitted step = submit(suspected ? rest.first(1) : rest);
     result.sent += step.datagrams;
     if (step.datagrams != 0) queue_refusals_ = 0;
     if (step.error == 0) {
@@ -217,8 +226,11 @@ SendResult UdpSender::send_all(std::span<const OutgoingDatagram> burst, Submit s
       // The first failure may be such an ICMP error, too; the second is this datagram's own.
       return {result.sent, SendStatus::refused, step.error};
     }
+    if (result.sent >= burst.size()) return result;
+    const auto left = burst.subspan(result.sent);
+    // guard(segmentation-fault): without suspected ? left.first(1) :
+    step = submit(suspected ? left.first(1) : left);
   }
-  return result;
 }
 
 void UdpSender::stop_trains() {
@@ -255,10 +267,16 @@ bool UdpSender::gives_up(int error) {
 
 UdpSender::Submitted UdpSender::submit(std::span<const OutgoingDatagram> burst, SendPath* path) {
   const OutgoingDatagram& first = burst.front();
-  const bool few_pieces = first.pieces.size() <= kMaxPieces;
-  if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
-    return submitted(first, 1, uninterrupted([&] { return send_lone(first); }));
-  }
+  const bool is_lone =
+      burst.size() == 1 && first.pieces.size() <= kMaxPieces && first.size() <= kCopied;
+  if (!is_lone) return submit_messages(burst, path);
+  const ssize_t sent = uninterrupted([&] { return send_lone(first); });
+  return sent > 0 ? Submitted{.datagrams = 1} : submitted(first, 1, sent);
+}
+
+UdpSender::Submitted UdpSender::submit_messages(std::span<const OutgoingDatagram> burst,
+                                                SendPath* path) {
+  const OutgoingDatagram& first = burst.front();
   Messages messages(socket_.family, socket_.connected,
                     socket_.connected ? nullptr : socket_.locals.get());
   while (messages.datagrams() < burst.size()) {

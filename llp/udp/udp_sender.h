@@ -58,8 +58,12 @@ class UdpSender {
   /// `submit` hands the front of what is left to the system.
   template <class Submit>
   SendResult send_all(std::span<const OutgoingDatagram> burst, Submit submit);
+  template <class Submit>
+  SendResult send_on(std::span<const OutgoingDatagram> burst, Submitted step, Submit submit);
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst, SendPath* path);
+  [[gnu::noinline]] Submitted submit_messages(std::span<const OutgoingDatagram> burst,
+                                              SendPath* path);
   ssize_t send_lone(const OutgoingDatagram& datagram);
   ssize_t send_messages(std::span<mmsghdr> messages, SendPath* path);
   Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);

@@ -155,6 +155,28 @@ TEST_CASE("a receiver that is told of its socket hands up what waits there, by i
   CHECK(test::texts(batch) == Texts{"one"});
 }
 
+TEST_CASE("a receiver takes what waits together in few calls, though one by one came before") {
+  Parts parts;
+  RawUdp peer;
+  ReceiveBatch batch(64, 2048, 64);
+  for (int i = 0; i < 64; ++i) {
+    REQUIRE(peer.send(parts.socket.local, "lone"));
+    REQUIRE(test::wait_readable(parts.socket.fd.get()));
+    REQUIRE(parts.receiver.receive(batch) == 1);
+  }
+  constexpr size_t kTogether = 120;
+  for (size_t i = 0; i < kTogether; ++i) REQUIRE(peer.send(parts.socket.local, "together"));
+  REQUIRE(test::wait_readable(parts.socket.fd.get()));
+  size_t received = 0;
+  uint32_t calls = 0;
+  while (const size_t count = parts.receiver.receive(batch)) {
+    received += count;
+    ++calls;
+  }
+  CHECK(received == kTogether);
+  CHECK(calls <= UdpReceiver::kLoneBeforeTwo + 8);
+}
+
 TEST_CASE("a receiver counts what its batch and its socket have no room for") {
   UdpOptions options = plain();
   options.receive_buffer = 1;
