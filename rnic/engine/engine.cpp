@@ -87,7 +87,7 @@ inline size_t Engine::transmit_at(Time now, TransmitSource* first) {
 
 size_t Engine::poll_step() {
   const Time now = clock_.now();
-  takeover_.stepped(now);
+  if (has_thread()) takeover_.stepped(now);  // nobody else asks
   size_t work = 0;
   if (baton_.try_take()) {
     work = do_work(now);

@@ -21,10 +21,11 @@ size_t TransmitSet::take_inbox() {
   return inbox_.take_sources([this](TransmitSource& source) { activate(source); });
 }
 
-size_t TransmitSet::transmit(Time now) {
+size_t TransmitSet::serve_round(Time now) {
   size_t work = 0;
   TransmitSource* source = scheduler_->begin_round();
   while (source != nullptr) {
+    --in_line_;
     source->place_ = TransmitSource::Place::none;
     const size_t moved = serve(*source, now);
     work += moved;
@@ -58,6 +59,7 @@ void TransmitSet::detach(TransmitSource& source) {
   if (!source.attached_) return;
   take_inbox();  // it may be in there
   source.attached_ = false;
+  if (source.is_scheduled()) --in_line_;
   end_stall(source);
   source.place_ = TransmitSource::Place::none;
   scheduler_->remove(source);

@@ -31,6 +31,7 @@ class TransmitSet {
     if (!source.attached_ || source.is_scheduled()) return;
     end_stall(source);
     source.place_ = TransmitSource::Place::line;
+    ++in_line_;
     scheduler_->add(source);
   }
   /// The source's transmit() is called once a completion queue has been polled.
@@ -40,7 +41,7 @@ class TransmitSet {
   /// were notified.
   size_t take_inbox();
   /// One round. Returns the work done.
-  size_t transmit(Time now);
+  size_t transmit(Time now) { return in_line_ == 0 ? 0 : serve_round(now); }
   /// activate() and a round, in which the source has its turn at once where no other stands in
   /// line. Returns the work done.
   size_t activate_and_transmit(TransmitSource& source, Time now) {
@@ -54,14 +55,13 @@ class TransmitSet {
   }
 
   /// Whether no source stands in line.
-  bool empty() const { return scheduler_->empty(); }
+  bool empty() const { return in_line_ == 0; }
   bool any_stalled() const { return !stalled_.empty(); }
   /// Whether no other endpoint has something to send, or had input lately: asked in transmit().
-  bool is_alone(const InputSource& source) const {
-    return scheduler_->empty() && inputs_.is_alone(source);
-  }
+  bool is_alone(const InputSource& source) const { return empty() && inputs_.is_alone(source); }
 
  private:
+  size_t serve_round(Time now);
   size_t serve(TransmitSource& source, Time now);
   void end_stall(TransmitSource& source) {
     if (source.place_ != TransmitSource::Place::stalled) return;
@@ -73,6 +73,7 @@ class TransmitSet {
   InputSet& inputs_;
   const std::unique_ptr<TransmitScheduler> scheduler_;
   const bool lone_passes_;  // the scheduler's
+  size_t in_line_ = 0;      // sources, the scheduler's
   IntrusiveList<TransmitSource, TransmitTag> stalled_;
 };
 
