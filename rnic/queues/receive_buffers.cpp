@@ -14,12 +14,6 @@ ReceiveBuffers::ReceiveBuffers(TransmitSource& owner, const QueuePairCapacity& c
                                                     false)),
       queue_(shared_ ? shared_->queue() : *own_) {}
 
-ReceiveEntry* ReceiveBuffers::take_receive() {
-  ReceiveEntry* entry = queue_.take_receive();
-  if (entry != nullptr && shared_) shared_->taken();
-  return entry;
-}
-
 void ReceiveBuffers::give_back(ReceiveEntry& entry) {
   queue_.give_back(entry);
   if (shared_) shared_->given_back();  // guard(rows:srq-given-back)
@@ -41,9 +35,7 @@ void ReceiveBuffers::share_given_back() {
 void ReceiveBuffers::flush() {
   if (!own_) return;
   own_->publish_withheld();
-  WorkCompletion flushed;
-  flushed.status = WcStatus::wr_flush_error;
-  flushed.opcode = WcOpcode::recv;
+  const ReceiveOutcome flushed{.source = {}, .status = WcStatus::wr_flush_error};
   while (ReceiveEntry* entry = own_->take_receive()) complete(*entry, flushed);
 }
 

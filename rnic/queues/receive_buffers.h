@@ -38,7 +38,11 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
 
   /// The next receive, which is then the caller's to complete or give back; null where there is
   /// none.
-  ReceiveEntry* take_receive();
+  ReceiveEntry* take_receive() {
+    ReceiveEntry* const entry = queue_.take_receive();
+    if (entry != nullptr && shared_) shared_->taken();
+    return entry;
+  }
   ReceiveEntry* peek() { return queue_.peek(); }
   /// The same as take_receive() of what peek() returned.
   void take(ReceiveEntry& peeked) {
@@ -46,10 +50,7 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
     if (shared_) shared_->taken();
   }
   void give_back(ReceiveEntry& entry);
-  /// Of `completion` what can be said of a receive: no validity map.
-  void complete(ReceiveEntry& entry, const WorkCompletion& completion) {
-    done_.add(entry, completion);
-  }
+  void complete(ReceiveEntry& entry, const ReceiveOutcome& outcome) { done_.add(entry, outcome); }
   size_t available() const { return queue_.available(); }
   /// Tells posters that a receive is wanted, and looks for one once more: true where there is one.
   bool await();

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "ddp/scatter.h"
@@ -19,22 +19,6 @@
 namespace diwarp::rnic {
 
 namespace {
-
-/// The contents of a receive's completion, beyond its wr_id and its queue pair.
-struct ReceiveOutcome {
-  Address source;
-  uint64_t immediate = 0;
-  uint32_t byte_count = 0;
-  STag invalidated_stag = 0;
-  WcStatus status = WcStatus::success;
-  WcOpcode opcode = WcOpcode::recv;
-  bool solicited = false;
-  bool invalidated = false;
-  bool has_immediate = false;
-};
-static_assert(std::is_trivially_copyable_v<ReceiveOutcome>);
-static_assert(sizeof(ReceiveEntry) % alignof(ReceiveOutcome) == 0);
-static_assert(sizeof(ReceiveEntry) % alignof(Sge) == 0);
 
 /// Bytes of a receive with its list, which are enough for its outcome as well.
 constexpr uint32_t receive_bytes(uint32_t max_sge) {
@@ -57,6 +41,14 @@ void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
   } else if (info.takes(Operands::binding)) {
     entry.operands = request.binding;
   }
+}
+
+/// Most lists have one entry.
+void copy_list(const SgeList& list, Sge* room) {
+  if (list.size() == 1)
+    *room = list[0];
+  else
+    std::uninitialized_copy(list.begin(), list.end(), room);
 }
 
 /// Bytes that travel of a request with so many in its list, or of a message that is its body alone.
@@ -156,15 +148,10 @@ inline std::error_code SendQueue::write(const SendWorkRequest& request, uint64_t
   if (inlined) {
     copy_inline(request, slot, room);
   } else {
-    std::copy(request.sges.begin(), request.sges.end(), room);
+    copy_list(request.sges, room);
     slot.sges = {room, request.sges.size()};
   }
   return {};
-}
-
-SendEntry* SendQueue::pending(uint64_t ahead) {
-  const uint64_t index = sent_ + ahead;
-  return index < posted_.load(std::memory_order_acquire) ? &entry(index) : nullptr;
 }
 
 SendEntry& SendQueue::hand_over() {
@@ -206,16 +193,16 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
 
 namespace {
 
-/// Takes the validity map out of the entry.
+/// Takes the validity map out of the entry. The place, which holds none, is made anew.
 void write_completion(SendEntry& entry, uint32_t qp_number, WorkCompletion& completion) {
-  completion = {.wr_id = entry.wr_id,
-                .status = entry.status,
-                .opcode = rdmap::info_of(entry.opcode).completion,
-                .vendor_error = entry.vendor_error,
-                .byte_count = static_cast<uint32_t>(entry.length),
-                .qp_number = qp_number,
-                .source = {},
-                .validity = {}};
+  new (&completion) WorkCompletion{.wr_id = entry.wr_id,
+                                   .status = entry.status,
+                                   .opcode = rdmap::info_of(entry.opcode).completion,
+                                   .vendor_error = entry.vendor_error,
+                                   .byte_count = static_cast<uint32_t>(entry.length),
+                                   .qp_number = qp_number,
+                                   .source = {},
+                                   .validity = {}};
   if (auto* const validity = std::get_if<ValidityMap>(&entry.operands)) [[unlikely]] {
     completion.valid_bytes = validity->valid_bytes();
     completion.validity = std::exchange(*validity, {});
@@ -242,7 +229,7 @@ void SendQueue::flush() {
   while (pending() != nullptr) complete(WcStatus::wr_flush_error);
 }
 
-bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
+bool SendQueue::report_done(CompletionQueue& cq, uint32_t qp_number) {
   if (by_peer_) [[unlikely]]
     return report_by_peer(cq, qp_number);
   uint64_t reported = reported_.load(std::memory_order_relaxed);
@@ -315,11 +302,6 @@ ReceiveQueue::ReceiveQueue(uint32_t max_wr, uint32_t max_sge, bool shared)
   }
 }
 
-ReceiveEntry& ReceiveQueue::entry(uint16_t slot) {
-  return *std::launder(
-      reinterpret_cast<ReceiveEntry*>(entries_.get() + size_t{slot} * entry_bytes_));
-}
-
 std::error_code ReceiveQueue::post(std::span<const ReceiveWorkRequest> requests, size_t& posted) {
   for (posted = 0; posted < requests.size(); ++posted)
     if (const std::error_code error = add(requests[posted])) return error;
@@ -359,19 +341,8 @@ inline std::error_code ReceiveQueue::write(const ReceiveWorkRequest& request, ui
   slot.wr_id = request.wr_id;
   slot.capacity = static_cast<uint32_t>(capacity);
   slot.sge_count = static_cast<uint16_t>(request.sges.size());
-  std::uninitialized_copy(request.sges.begin(), request.sges.end(), slot.sges().data());
+  copy_list(request.sges, slot.sges().data());
   return {};
-}
-
-ReceiveEntry* ReceiveQueue::peek() {
-  // guard(rows:receives-in-order): taken_ => (available() > 1 ? taken_ ^ 1 : taken_)
-  return available() == 0 ? nullptr : &entry(ring_[taken_ & mask_]);
-}
-
-ReceiveEntry* ReceiveQueue::take_receive() {
-  ReceiveEntry* const next = peek();
-  if (next != nullptr) ++taken_;
-  return next;
 }
 
 void ReceiveQueue::release(ReceiveEntry& entry) {
@@ -395,37 +366,21 @@ ReceiveOutcome& outcome(ReceiveEntry& entry) {
 
 void write_completion(ReceiveEntry& entry, uint32_t qp_number, WorkCompletion& completion) {
   const ReceiveOutcome& done = outcome(entry);
-  completion = {.wr_id = entry.wr_id,
-                .status = done.status,
-                .opcode = done.opcode,
-                .solicited = done.solicited,
-                .invalidated = done.invalidated,
-                .invalidated_stag = done.invalidated_stag,
-                .byte_count = done.byte_count,
-                .qp_number = qp_number,
-                .has_immediate = done.has_immediate,
-                .immediate = done.immediate,
-                .source = done.source,
-                .validity = {}};
+  new (&completion) WorkCompletion{.wr_id = entry.wr_id,
+                                   .status = done.status,
+                                   .opcode = done.opcode,
+                                   .solicited = done.solicited,
+                                   .invalidated = done.invalidated,
+                                   .invalidated_stag = done.invalidated_stag,
+                                   .byte_count = done.byte_count,
+                                   .qp_number = qp_number,
+                                   .has_immediate = done.has_immediate,
+                                   .immediate = done.immediate,
+                                   .source = done.source,
+                                   .validity = {}};
 }
 
 }  // namespace
-
-void DoneReceives::add(ReceiveEntry& entry, const WorkCompletion& completion) {
-  new (&entry + 1) ReceiveOutcome{.source = completion.source,
-                                  .immediate = completion.immediate,
-                                  .byte_count = completion.byte_count,
-                                  .invalidated_stag = completion.invalidated_stag,
-                                  .status = completion.status,
-                                  .opcode = completion.opcode,
-                                  .solicited = completion.solicited,
-                                  .invalidated = completion.invalidated,
-                                  .has_immediate = completion.has_immediate};
-  entry.next = nullptr;
-  (last_ == nullptr ? first_ : last_->next) = &entry;
-  last_ = &entry;
-  ++added_;
-}
 
 ReceiveEntry& DoneReceives::pop_front() {
   ReceiveEntry& entry = *first_;
@@ -435,8 +390,8 @@ ReceiveEntry& DoneReceives::pop_front() {
   return entry;
 }
 
-bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to,
-                          uint32_t qp_number) {
+bool DoneReceives::report_up_to(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to,
+                                uint32_t qp_number) {
   while (first_ != nullptr && reported_ < up_to) {
     WorkCompletion* const completion = cq.next_place();
     if (completion == nullptr) return false;

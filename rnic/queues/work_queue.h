@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <system_error>
+#include <type_traits>
 
 #include "base/cache_line.h"
 #include "base/spin_flag.h"
@@ -86,7 +88,10 @@ class SendQueue {
   // With the baton.
 
   /// The entry `ahead` places after the oldest that is not sent; null where none is posted.
-  SendEntry* pending(uint64_t ahead = 0);
+  SendEntry* pending(uint64_t ahead = 0) {
+    const uint64_t index = sent_ + ahead;
+    return index < posted_.load(std::memory_order_acquire) ? &entry(index) : nullptr;
+  }
   /// The oldest pending entry is sent, and done unless it awaits a response.
   void sent();
   /// The oldest pending entry is under way; answered() tells when it is done.
@@ -110,7 +115,9 @@ class SendQueue {
   /// All that is not done is flushed, what was withheld last. Not under lock().
   void flush();
   /// Moves completions of done entries to `cq`. False if it is full and some have to wait.
-  bool report(CompletionQueue& cq, uint32_t qp_number);
+  bool report(CompletionQueue& cq, uint32_t qp_number) {
+    return reported_.load(std::memory_order_relaxed) == done_ || report_done(cq, qp_number);
+  }
   /// Forgets everything. Under lock().
   void clear();
 
@@ -132,6 +139,7 @@ class SendQueue {
     return signal_all_ || has(entry.flags, SendFlags::signaled) ||
            entry.status != WcStatus::success;
   }
+  bool report_done(CompletionQueue& cq, uint32_t qp_number);
   void finish_of_peer(const SendEntry& finished);
   bool report_by_peer(CompletionQueue& cq, uint32_t qp_number);
   void release(uint32_t slot);
@@ -179,6 +187,23 @@ struct ReceiveEntry {
   ddp::UntaggedBuffer buffer() const { return {sges(), capacity}; }
 };
 
+/// The contents of a receive's completion, beyond its wr_id and its queue pair. Lies behind a done
+/// receive.
+struct ReceiveOutcome {
+  Address source;
+  uint64_t immediate = 0;
+  uint32_t byte_count = 0;
+  STag invalidated_stag = 0;
+  WcStatus status = WcStatus::success;
+  WcOpcode opcode = WcOpcode::recv;
+  bool solicited = false;
+  bool invalidated = false;
+  bool has_immediate = false;
+};
+static_assert(std::is_trivially_copyable_v<ReceiveOutcome>);
+static_assert(sizeof(ReceiveEntry) % alignof(ReceiveOutcome) == 0);
+static_assert(sizeof(ReceiveEntry) % alignof(Sge) == 0);
+
 /// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over
 /// datagrams one may come back, to the head, when its message never became whole.
 ///
@@ -202,9 +227,16 @@ class ReceiveQueue {
   // With the baton.
 
   /// The next receive, which is then the caller's; null where none is posted.
-  ReceiveEntry* take_receive();
+  ReceiveEntry* take_receive() {
+    ReceiveEntry* const next = peek();
+    if (next != nullptr) ++taken_;
+    return next;
+  }
   /// The next receive, which stays where it is.
-  ReceiveEntry* peek();
+  ReceiveEntry* peek() {
+    // guard(rows:receives-in-order): taken_ => (available() > 1 ? taken_ ^ 1 : taken_)
+    return available() == 0 ? nullptr : &entry(ring_[taken_ & mask_]);
+  }
   /// That receive is the caller's from now on.
   void take(ReceiveEntry& peeked) {
     assert(ring_[taken_ & mask_] == peeked.slot);
@@ -231,7 +263,10 @@ class ReceiveQueue {
  private:
   std::error_code add(const ReceiveWorkRequest& request);
   std::error_code write(const ReceiveWorkRequest& request, uint64_t index);
-  ReceiveEntry& entry(uint16_t slot);
+  ReceiveEntry& entry(uint16_t slot) {
+    return *std::launder(
+        reinterpret_cast<ReceiveEntry*>(entries_.get() + size_t{slot} * entry_bytes_));
+  }
 
   const uint32_t max_sge_;
   const uint32_t entry_bytes_;  // with its list of SGEs
@@ -253,18 +288,26 @@ class ReceiveQueue {
 /// baton.
 class DoneReceives {
  public:
-  /// Of `completion` what a receive's can say.
-  void add(ReceiveEntry& entry, const WorkCompletion& completion);
+  void add(ReceiveEntry& entry, const ReceiveOutcome& outcome) {
+    new (&entry + 1) ReceiveOutcome(outcome);
+    entry.next = nullptr;
+    (last_ == nullptr ? first_ : last_->next) = &entry;
+    last_ = &entry;
+    ++added_;
+  }
   /// How many were added, and of these reported or dropped, ever.
   uint64_t added() const { return added_; }
   uint64_t reported() const { return reported_; }
   /// Moves completions of the first `up_to` that were ever added to `cq` and frees their slots in
   /// `queue`. False if some of these have to wait.
-  bool report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to, uint32_t qp_number);
+  bool report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to, uint32_t qp_number) {
+    return first_ == nullptr || report_up_to(cq, queue, up_to, qp_number);
+  }
   /// Frees the slots, without a completion.
   void clear(ReceiveQueue& queue);
 
  private:
+  bool report_up_to(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to, uint32_t qp_number);
   ReceiveEntry& pop_front();
 
   ReceiveEntry* first_ = nullptr;

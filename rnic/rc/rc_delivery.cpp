@@ -61,15 +61,14 @@ bool RcDelivery::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu,
     finish(WcStatus::general_error);
     return termination.end(RcEnd::protocol_error, fault::kStagNotInvalidated, ulpdu);
   }
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv;
-  completion.solicited = info.solicited;  // guard(rows:send-tells)
-  completion.invalidated = info.invalidates;
-  completion.invalidated_stag = segment.invalidate_stag;  // guard(rows:send-tells)
+  ReceiveOutcome outcome;
+  outcome.solicited = info.solicited;  // guard(rows:send-tells)
+  outcome.invalidated = info.invalidates;
+  outcome.invalidated_stag = segment.invalidate_stag;  // guard(rows:send-tells)
   // guard(rows:send-tells)
   // guard(rows:length-told): without segment.message_offset +
-  completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.length());
-  finish(completion);
+  outcome.byte_count = static_cast<uint32_t>(segment.message_offset + segment.length());
+  finish(outcome);
   return true;
 }
 
@@ -88,16 +87,11 @@ std::optional<ddp::PlacementTarget> RcDelivery::target_of(const rdmap::StreamSeg
 
 void RcDelivery::take_receive() { entry_ = receives_.take_receive(); }
 
-void RcDelivery::finish(WcStatus status) {
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv;
-  completion.status = status;
-  finish(completion);
-}
+void RcDelivery::finish(WcStatus status) { finish(ReceiveOutcome{.source = {}, .status = status}); }
 
-void RcDelivery::finish(const WorkCompletion& completion) {
+void RcDelivery::finish(const ReceiveOutcome& outcome) {
   if (entry_ == nullptr) return;
-  receives_.complete(*entry_, completion);
+  receives_.complete(*entry_, outcome);
   entry_ = nullptr;
 }
 

@@ -59,7 +59,7 @@ class RcDelivery {
   /// Completes the receive of the message that is under way, if there is one.
   void finish(WcStatus status);
   /// The same of a message that writes nothing into it.
-  void finish(const WorkCompletion& completion);
+  void finish(const ReceiveOutcome& outcome);
   /// It is the next receive again.
   void give_back();
 

@@ -41,13 +41,13 @@ bool makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment) {
 }
 
 /// Immediate data take a receive and write nothing into it (RFC 7306 section 6).
-WorkCompletion completion_of_immediate(const rdmap::StreamSegment& segment) {
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv_immediate;
-  completion.solicited = rdmap::info_of(segment.opcode).solicited;
-  completion.immediate = rdmap::decode_immediate(segment.payload);  // guard(rows:immediate-told)
-  completion.byte_count = static_cast<uint32_t>(segment.payload.size());
-  return completion;
+ReceiveOutcome outcome_of_immediate(const rdmap::StreamSegment& segment) {
+  ReceiveOutcome outcome;
+  outcome.opcode = WcOpcode::recv_immediate;
+  outcome.solicited = rdmap::info_of(segment.opcode).solicited;
+  outcome.immediate = rdmap::decode_immediate(segment.payload);  // guard(rows:immediate-told)
+  outcome.byte_count = static_cast<uint32_t>(segment.payload.size());
+  return outcome;
 }
 
 ddp::ProtectionContext::CheckedTarget check_write(const ddp::ProtectionContext& protection,
@@ -108,7 +108,7 @@ bool RcSegmentReceiver::handle(const rdmap::StreamSegment& segment, ConstBytes u
     case MessageType::send:
       return delivery_.place(segment, ulpdu, termination_);
     case MessageType::immediate:
-      delivery_.finish(completion_of_immediate(segment));
+      delivery_.finish(outcome_of_immediate(segment));
       return true;
     // guard(rows:write-untold): first if (delivery_.begin(ulpdu, termination_))
     //     delivery_.finish(WcStatus::success);

@@ -322,21 +322,18 @@ void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   if (headers_ != nullptr) [[unlikely]]  // guard(route-header)
     bytes += headers_->write(protection_.checked_target(receive.sges()), peer.address(), 0,
                              peer.local, bytes);
-  WorkCompletion completion =
+  const ReceiveOutcome outcome =
       delivered_send(protection_, records_, counters_, segment, peer.address(), bytes);
   // guard(rd-send-invalidate-guesses)
-  if (invalidates(segment)) stag_limit_.note(peer, completion.invalidated, now);
-  receives_.complete(receive, std::move(completion));
+  if (invalidates(segment)) stag_limit_.note(peer, outcome.invalidated, now);
+  receives_.complete(receive, outcome);
 }
 
 /// The receive names memory that may not be written (any more): that is an error of this side, and
 /// ends all of the queue pair's work.
 void RdDelivery::fail_receive(RdPeer& peer) {
-  WorkCompletion completion;
-  completion.status = WcStatus::local_protection_error;
-  completion.opcode = WcOpcode::recv;
-  completion.source = peer.address();
-  receives_.complete(*release_receive(peer), std::move(completion));
+  receives_.complete(*release_receive(peer),
+                     {.source = peer.address(), .status = WcStatus::local_protection_error});
   requests_.make_fatal();
 }
 

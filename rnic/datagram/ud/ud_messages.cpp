@@ -238,11 +238,11 @@ void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& sour
                           Time now) {
   if (headers_ != nullptr) [[unlikely]]  // guard(route-header)
     bytes += write_header(entry, source, bytes);
-  WorkCompletion completion =
+  const ReceiveOutcome outcome =
       delivered_send(protection_, records_, counters_, last, source.key.address, bytes);
   // guard(send-invalidate-guesses)
-  if (invalidates(last) && !completion.invalidated) stag_misses_.missed(source.stag_misses, now);
-  receives_.complete(entry, std::move(completion));
+  if (invalidates(last) && !outcome.invalidated) stag_misses_.missed(source.stag_misses, now);
+  receives_.complete(entry, outcome);
 }
 
 /// Before the Send invalidates anything: the receive's memory has just been checked.
@@ -265,11 +265,8 @@ bool UdMessages::may_name_memory(const Source& source, Time now) const {
 
 /// The receive names memory that may not be written (any more): its owner has to know.
 void UdMessages::fail_receive(ReceiveEntry& entry, const Source& source) {
-  WorkCompletion completion;
-  completion.status = WcStatus::local_protection_error;
-  completion.opcode = WcOpcode::recv;
-  completion.source = source.key.address;
-  receives_.complete(entry, std::move(completion));
+  receives_.complete(entry,
+                     {.source = source.key.address, .status = WcStatus::local_protection_error});
 }
 
 void UdMessages::expire(Time now) {

@@ -63,12 +63,11 @@ struct Fixture : Memory {
 };
 
 /// As of a message of immediate data.
-WorkCompletion immediate() {
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv_immediate;
-  completion.immediate = 0x0102030405060708u;
-  completion.byte_count = 8;
-  return completion;
+ReceiveOutcome immediate() {
+  return {.source = {},
+          .immediate = 0x0102030405060708u,
+          .byte_count = 8,
+          .opcode = WcOpcode::recv_immediate};
 }
 
 }  // namespace

@@ -17,12 +17,7 @@ using namespace diwarp::rnic::parts;
 
 namespace {
 
-WorkCompletion with_status(WcStatus status) {
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv;
-  completion.status = status;
-  return completion;
-}
+ReceiveOutcome with_status(WcStatus status) { return {.source = {}, .status = status}; }
 
 std::vector<uint64_t> ids(const std::vector<WorkCompletion>& completions) {
   std::vector<uint64_t> all;
@@ -149,7 +144,7 @@ TEST_CASE(
   REQUIRE_FALSE(receives.post(9, sges));
   ReceiveEntry& entry = *receives.buffers.take_receive();
   CHECK(entry.capacity == 4);
-  WorkCompletion said = with_status(WcStatus::success);
+  ReceiveOutcome said = with_status(WcStatus::success);
   said.opcode = WcOpcode::recv_immediate;
   said.solicited = said.invalidated = said.has_immediate = true;
   said.invalidated_stag = 0x12345678;

@@ -378,7 +378,7 @@ TEST_CASE("records: while as many wait to be reported as may be open, none opens
 TEST_CASE("records: a record waits until the receives are reported that were completed before it") {
   Fixture f;
   for (uint64_t id = 1; id <= 2; ++id) REQUIRE_FALSE(f.receives.post(id));
-  WorkCompletion done;
+  ReceiveOutcome done;
   f.receives.buffers.complete(*f.receives.buffers.take_receive(), done);
   REQUIRE_FALSE(f.take(1, 1, 0, "a").drop);
   f.receives.buffers.complete(*f.receives.buffers.take_receive(), done);
