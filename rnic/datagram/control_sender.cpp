@@ -37,6 +37,7 @@ bool ControlSender::post_error(const llp::Destination& to, const rdmap::ErrorRep
 
 bool ControlSender::put(const Message& message) {
   ring_->push_back(message);
+  set_idle(false);  // guard(errors)
   waker_.wake();
   return true;
 }
@@ -47,6 +48,7 @@ void ControlSender::reset() {
 
 void ControlSender::fill(DatagramBuilder& builder, Time) {
   const size_t count = ring_ ? ring_->size() : 0;
+  set_idle(count == 0);
   for (size_t i = 0; i < count && builder.open(); ++i) {
     const Message& message = (*ring_)[i];
     std::copy_n(message.body.begin(), message.bytes, builder.header().begin());

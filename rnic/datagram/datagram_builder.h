@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "base/bytes.h"
 #include "dgram/envelope.h"
+#include "dgram/identity.h"
 #include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/pacer.h"
 #include "rnic/engine/datagram_burst.h"
 #include "rnic/queues/work_queue.h"
-
-namespace diwarp::dgram {
-class Identity;
-}
 
 namespace diwarp::rnic {
 
@@ -51,7 +49,10 @@ class DatagramBuilder {
   void close() { closed_ = true; }
   bool closed() const { return closed_; }
   /// The longest body of a datagram to `to` that the path, and the application's choice, allow.
-  size_t max_body(const Address& to);
+  size_t max_body(const Address& to) {
+    const size_t path = link_.max_datagram(to);
+    return dgram::Envelope::max_body(segment_ == 0 ? path : std::min<size_t>(segment_, path));
+  }
   size_t size() const { return burst_.size(); }
   DatagramBurst::SourceData* source_data() { return burst_.source_data(); }
 
@@ -65,7 +66,15 @@ class DatagramBuilder {
   };
   /// Adds the datagram with `header_bytes` in header() and so many payload_pieces(), and seals it.
   void add(const llp::Destination& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
-           const DatagramTag& tag);
+           const DatagramTag& tag) {
+    const size_t front = dgram::Envelope::kPrefixBytes + header_bytes;
+    const size_t bytes =
+        burst_.sealer().seal({kind.datagram_class, kind.flags, identity_.incarnation(to.address)},
+                             burst_.header().first(front),
+                             burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
+    burst_.add(to, front, payload_pieces, bytes, tag);
+    pacer_.spend(bytes);
+  }
 
  private:
   DatagramBurst& burst_;

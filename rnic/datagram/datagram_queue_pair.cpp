@@ -148,12 +148,21 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
   const bool inlined = has(request.flags, SendFlags::inline_data);
   if (!info.gathers && (inlined || immediate)) return Errc::invalid_argument;
   if (rdmap::passes_end(info, request)) return Errc::invalid_argument;
-  const Address& to = request.destination;
+  const bool is_known = reachable_.port() != 0 && request.destination == reachable_;
+  return is_known ? std::error_code() : check_destination(info, request.destination);
+}
+
+/// A peer that requests may go to is remembered: most go where the last one went.
+std::error_code DatagramQueuePair::check_destination(const rdmap::WrInfo& info,
+                                                     const Address& to) const noexcept {
   const bool group = to.is_multicast() || to.is_broadcast();
   const bool one_peer = info.responded || type() == QpType::rd;
   const bool fits = can_reach(address_, to) && !(group && one_peer);
   if (!fits) return Errc::invalid_destination;
-  return !group && loopback_.refuses(to) ? Errc::loopback_device : std::error_code();
+  if (group) return {};
+  if (loopback_.refuses(to)) return Errc::loopback_device;
+  reachable_ = to;
+  return {};
 }
 
 // --- State.

@@ -114,6 +114,7 @@ class DatagramQueuePair : public QueuePair,
   const dgram::AddressValidation& validation() const { return validation_; }
 
  private:
+  std::error_code check_destination(const rdmap::WrInfo& info, const Address& to) const noexcept;
   void handle(const llp::IncomingDatagram& datagram, Time now) final;
   void after_receive(Time now) final;
   void count_degradation(const llp::Degradation& what) final;
@@ -130,6 +131,7 @@ class DatagramQueuePair : public QueuePair,
   std::unique_ptr<llp::DatagramLink> link_;
   const Address address_;
   mutable LoopbackReach loopback_;  // under the post lock
+  mutable Address reachable_;       // the same; no group; port 0: none
   uint32_t q_key_;                  // with the baton
   const uint32_t segment_;          // as DatagramOptions has it
   uint64_t max_rate_;

@@ -39,9 +39,13 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
 
 bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time now) {
   DatagramBuilder builder(burst, link, pacer_, identity_, segment_);
-  for (size_t i = 0; i < count_ && builder.open(); ++i)
-    sources_[(first_ + i) % count_]->fill(builder, now);
-  first_ = static_cast<uint8_t>((first_ + 1) % count_);
+  size_t turn = first_;
+  for (size_t i = 0; i < count_; ++i) {
+    DatagramSource& source = *sources_[turn];
+    if (!source.is_idle() && builder.open()) source.fill(builder, now);
+    turn = turn + 1 == count_ ? 0 : turn + 1;
+  }
+  first_ = static_cast<uint8_t>(first_ + 1 == count_ ? 0 : first_ + 1);
   return burst.full() || builder.closed();
 }
 

@@ -16,6 +16,10 @@ class DatagramSource {
   DatagramSource(const DatagramSource&) = delete;
   DatagramSource& operator=(const DatagramSource&) = delete;
 
+  /// Whether fill() would find nothing to add, as far as the source has noted: it is not called
+  /// then.
+  bool is_idle() const { return idle_; }
+
   /// Adds datagrams (with this source in their tags) while `builder` is open, and no more than
   /// there are. Takes nothing for sent: a datagram that sent() does not report is added anew next
   /// time.
@@ -28,6 +32,13 @@ class DatagramSource {
   /// The link will never take the datagram with this tag; those before it were sent. `error` is an
   /// errno; EMSGSIZE: the path may carry less than it did, and max_datagram() tells so by now.
   virtual void refused(const DatagramTag& tag, int error) = 0;
+
+ protected:
+  /// A source that says so in fill() has to take it back with the next that there is to send.
+  void set_idle(bool idle) { idle_ = idle; }
+
+ private:
+  bool idle_ = false;
 };
 
 }  // namespace diwarp::rnic

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "rdmap/terminate.h"
 #include "rnic/queues/completion_queue.h"
@@ -84,20 +85,20 @@ void forget_open_of(RecordSource& source) {
   if (source.records_of_address != nullptr) *source.records_of_address = 0;
 }
 
-/// Takes the validity map out of the record.
+/// Takes the validity map out of the record. The place, which holds none, is made anew.
 void write_completion(Record& record, uint32_t queue_pair, WorkCompletion& completion) {
   const ddp::RecordInfo& info = record.bytes.info();
-  completion = {.opcode = WcOpcode::recv_write_record,
-                .solicited = info.solicited,
-                .byte_count = record.byte_count,
-                .qp_number = queue_pair,
-                .has_immediate = info.has_immediate,
-                .immediate = info.immediate,
-                .source = record.from,
-                .stag = info.stag,
-                .tagged_offset = record.tagged_offset,
-                .valid_bytes = record.bytes.valid_bytes(),
-                .validity = record.bytes.take_map()};
+  new (&completion) WorkCompletion{.opcode = WcOpcode::recv_write_record,
+                                   .solicited = info.solicited,
+                                   .byte_count = record.byte_count,
+                                   .qp_number = queue_pair,
+                                   .has_immediate = info.has_immediate,
+                                   .immediate = info.immediate,
+                                   .source = record.from,
+                                   .stag = info.stag,
+                                   .tagged_offset = record.tagged_offset,
+                                   .valid_bytes = record.bytes.valid_bytes(),
+                                   .validity = record.bytes.take_map()};
 }
 
 }  // namespace
@@ -322,12 +323,6 @@ void RecordTable::release_all(RecordsByAge& records) {
     record->bytes.clear();
     records_.release(record);
   }
-}
-
-std::optional<uint64_t> RecordTable::receives_first() {
-  const Record* record = done_.front();
-  if (record == nullptr) return std::nullopt;
-  return record->receives_first;
 }
 
 bool RecordTable::report(CompletionQueue& cq) {

@@ -93,7 +93,11 @@ class RecordTable {
   bool report(CompletionQueue& cq);
   /// How many of the queue pair's receives, counted from the first ever, are to be reported before
   /// the next record; nothing where none waits.
-  std::optional<uint64_t> receives_first();
+  std::optional<uint64_t> receives_first() {
+    const Record* record = done_.front();
+    if (record == nullptr) return std::nullopt;
+    return record->receives_first;
+  }
 
   std::vector<OpenRecord> open();
   size_t open_count() const { return open_count_; }

@@ -22,15 +22,11 @@ SourceTable::SourceTable(const SourceLimits& limits, const SipKey& key)
       shares_(0, KeyedHash<Address>(key)),
       sources_(0, KeyedHash<SourceKey>(key)) {}
 
-Source* SourceTable::find_or_add(const SourceKey& key, Time now, Counter& reason) {
-  if (latest_ == nullptr || !(latest_->key == key)) {
-    const auto found = sources_.find(key);
-    latest_ = found != sources_.end() ? found->second.get() : add(key, reason);
-    if (latest_ == nullptr) return nullptr;
-    // guard(sources): touch => if (!static_cast<ListNode<SourceAgeTag>&>(*latest_).linked()) touch
-    touch(*latest_, now);
-  }
-  latest_->last_heard = now;
+Source* SourceTable::find_another(const SourceKey& key, Time now, Counter& reason) {
+  const auto found = sources_.find(key);
+  latest_ = found != sources_.end() ? found->second.get() : add(key, reason);
+  // guard(sources): touch => if (!static_cast<ListNode<SourceAgeTag>&>(*latest_).linked()) touch
+  if (latest_ != nullptr) touch(*latest_, now);
   return latest_;
 }
 

@@ -103,7 +103,11 @@ class SourceTable {
   SourceTable(const SourceLimits& limits, const SipKey& key);
 
   /// The source, made if it is new; null if there is no place for it, or no memory (`reason`).
-  Source* find_or_add(const SourceKey& key, Time now, Counter& reason);
+  Source* find_or_add(const SourceKey& key, Time now, Counter& reason) {
+    if (latest_ == nullptr || !(latest_->key == key)) return find_another(key, now, reason);
+    latest_->last_heard = now;
+    return latest_;
+  }
 
   /// Forgets the sources that were silent for the time-out.
   void expire(Time now);
@@ -119,6 +123,7 @@ class SourceTable {
   size_t memory() const { return budget_.used(); }
 
  private:
+  Source* find_another(const SourceKey& key, Time now, Counter& reason);
   Source* add(const SourceKey& key, Counter& reason);
   Source* make(const SourceKey& key) noexcept;
   bool make_room(const Address& address);

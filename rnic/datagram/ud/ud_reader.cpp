@@ -81,6 +81,7 @@ void UdReader::reset() {
 
 void UdReader::add_part(UdRead& read, uint64_t begin, uint64_t length) {
   parts_.add(read, begin, length);
+  set_idle(false);                                          // guard(reads)
   if (read.retrying) counters_.add(Counter::read_retries);  // guard(read-progress)
 }
 

@@ -129,6 +129,7 @@ bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address
   });
   if (part == nullptr) return false;
   parts_.ask_again(*part, challenge);
+  set_idle(false);  // guard(reads)
   waker_.wake();
   return true;
 }
@@ -137,6 +138,7 @@ bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address
 
 void UdReader::fill(DatagramBuilder& builder, Time) {
   end_unwritable();
+  set_idle(!parts_.has_unsent());
   for (UdReadPart* part = parts_.unsent().front(); part != nullptr && builder.open();
        part = parts_.unsent().next(*part)) {
     if (part->echo) add_echo(*this, *part, builder);

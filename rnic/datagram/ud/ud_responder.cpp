@@ -100,6 +100,7 @@ Verdict UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
   response->offset = 0;
   response->size_refusals.clear();
   response->lane->responses.push_back(*response);
+  set_idle(false);  // guard(reads)
   ++source.responses;
   waker_.wake();
   return Verdict::accepted();
@@ -136,6 +137,7 @@ void UdResponder::reset() {
 
 /// Each lane gets its share of a burst, and each is the first to be asked in turn.
 void UdResponder::fill(DatagramBuilder& builder, Time now) {
+  set_idle(turns_.empty());
   if (turns_.empty()) return;
   turns_.push_back(*turns_.pop_front());  // guard(read-progress)
   const bool shared = lane_count_ != 1;

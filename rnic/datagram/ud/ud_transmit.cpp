@@ -16,25 +16,24 @@ void UdTransmit::set_first_msn(uint32_t first_msn) {
 }
 
 void UdTransmit::fill(DatagramBuilder& builder, Time now) {
-  if (!process_oldest(now)) return;
+  const SendEntry* entry = oldest_message(now);
   uint64_t offset = offset_;
   Msns msns = next_;
-  for (uint64_t ahead = 0; builder.open(); ++ahead, offset = 0) {
-    const SendEntry* entry = sends_.pending(ahead);
-    if (entry == nullptr) return;
+  for (uint64_t ahead = 1; entry != nullptr; ++ahead, offset = 0) {
+    if (!add_message(builder, *entry, msns.of(entry->opcode)++, offset) || !builder.open()) return;
+    entry = sends_.pending(ahead);
     // A request that is no message to send has its turn when those before it are out.
-    if (ahead != 0 && !can_send(*entry)) return builder.close();
-    if (!add_message(builder, *entry, msns.of(entry->opcode)++, offset)) return;
+    if (entry != nullptr && !can_send(*entry)) return builder.close();
   }
 }
 
-/// Until the oldest request is a message that can be sent; false if there is none.
-bool UdTransmit::process_oldest(Time now) {
+/// The oldest request, once that is a message that can be sent; null if there is none.
+const SendEntry* UdTransmit::oldest_message(Time now) {
   while (SendEntry* entry = sends_.pending()) {
-    if (can_send(*entry)) return true;
-    if (!process_request(*entry, now)) return false;
+    if (can_send(*entry)) return entry;
+    if (!process_request(*entry, now)) return nullptr;
   }
-  return false;
+  return nullptr;
 }
 
 /// Does the oldest request, which is no message that can be sent. False: it has to wait.

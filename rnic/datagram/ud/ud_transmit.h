@@ -40,7 +40,7 @@ class UdTransmit final : public DatagramSource {
     uint32_t& of(WrOpcode opcode) { return rdmap::is_record(opcode) ? record : send; }
   };
 
-  bool process_oldest(Time now);
+  const SendEntry* oldest_message(Time now);
   bool process_request(SendEntry& entry, Time now);
   bool begin_read(SendEntry& entry, Time now);
   bool can_send(const SendEntry& entry) const;

@@ -73,6 +73,7 @@ struct Source final : DatagramSource {
     --count;
   }
   void unsent(const DatagramTag& tag) override { unsent_numbers.push_back(tag.value); }
+  using DatagramSource::set_idle;
   void refused(const DatagramTag& tag, int error) override {
     refused_numbers.push_back(tag.value);
     last_error = error;
@@ -129,6 +130,20 @@ TEST_CASE("datagram sender: the datagrams of all sources leave in one burst, and
   CHECK(f.counters.get(Counter::tx_datagrams) == 3);
   CHECK(f.counters.get(Counter::tx_bytes) == f.link.bytes);
   CHECK(f.link.bytes == 3 * kWhole);
+}
+
+TEST_CASE("datagram sender: a source that is idle is not asked, and the others have their turns") {
+  Fixture f;
+  size_t asked = 0;
+  f.b.on_fill = [&] { ++asked; };
+  f.b.set_idle(true);
+  f.a.count = f.c.count = 1;
+  CHECK(f.taken() == "ac");
+  CHECK(asked == 0);
+  f.b.set_idle(false);
+  f.a.count = f.b.count = f.c.count = 1;
+  CHECK(f.taken() == "bca");
+  CHECK(asked == 1);
 }
 
 TEST_CASE("datagram sender: without a datagram the link is not asked") {
