@@ -24,6 +24,8 @@ class RcBurst {
   /// Whether the message's memory may be read. Checked once in a burst; false for all that come
   /// after one that may not.
   bool admit(const RcMessage& message);
+  /// The same of a message that was begun in this burst: its memory was checked for that.
+  void admit_begun(const RcMessage& message) { admitted_ = &message; }
   /// The message that was not admitted.
   const RcMessage* refused() const { return refused_; }
 

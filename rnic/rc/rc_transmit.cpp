@@ -151,6 +151,7 @@ bool RcTransmit::frame(RcBurst& burst, Result& result) {
         note_fault(begun, result);
         return begun.outcome == RcMessages::Outcome::later;
       }
+      burst.admit_begun(messages_.back());
     }
     if (!burst.admit(messages_.back())) return true;
     const RcFramed framed = frame_next(burst);
