@@ -4,8 +4,6 @@
 #include <array>
 #include <chrono>
 
-#include "base/serial.h"
-
 namespace diwarp::dgram {
 namespace {
 
@@ -81,21 +79,16 @@ bool Bbr::is_queued(Duration round_trip) const {
 
 void Bbr::acknowledged(const AckNews& news, Time now) {
   cubic_.acknowledged(news, now);
-  const bool round_began = update_round(news, now);
+  const bool round_began = cubic_.round().began();
+  if (round_began) begin_round(now);
   measure(news, now);
   if (round_began && state_ == State::startup) look_for_full_pipe(news);
   advance(news, round_began, now);
 }
 
-/// Returns whether a round trip's worth of datagrams came since the last round began.
-bool Bbr::update_round(const AckNews& news, Time now) {
-  if (serial_before(news.rate.delivered_at_send, round_end_)) return false;
-  round_end_ = news.delivered;
-  last_round_shortest_ = round_shortest_;
-  round_shortest_ = Duration::max();
+void Bbr::begin_round(Time now) {
   if (rounds_ < kPeriodRounds) ++rounds_;
   if (rounds_ == kPeriodRounds && now - period_began_ >= kLeastPeriod) end_period(now);
-  return true;
 }
 
 void Bbr::end_period(Time now) {
@@ -118,7 +111,6 @@ void Bbr::measure(const AckNews& news, Time now) {
 }
 
 void Bbr::measure_round_trip(Duration sample, Time now) {
-  round_shortest_ = std::min(round_shortest_, sample);
   period_shortest_ = std::min(period_shortest_, sample);
   if (sample <= shortest_) {
     shortest_ = sample;
@@ -145,7 +137,7 @@ void Bbr::measure_aggregation(uint32_t came, Time now) {
 // --- States.
 
 void Bbr::look_for_full_pipe(const AckNews& news) {
-  if (is_queued(last_round_shortest_)) return enter(State::drain);
+  if (is_queued(cubic_.round().last_shortest())) return enter(State::drain);
   if (news.rate.app_limited) return;
   if (rate() >= full_rate_ * kGrowth) {
     full_rate_ = rate();

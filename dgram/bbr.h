@@ -72,7 +72,10 @@ class Bbr final : public CongestionController {
   /// Whether others fill the queue.
   bool competes() const { return competes_; }
   /// Whether all round trips of this round and the one before had a queue in them.
-  bool queue_stands() const { return is_queued(std::min(round_shortest_, last_round_shortest_)); }
+  bool queue_stands() const {
+    const Round& round = cubic_.round();
+    return is_queued(std::min(round.shortest(), round.last_shortest()));
+  }
   /// The share of transmissions that the path loses while no queue is filled.
   float random_loss() const { return random_loss_; }
 
@@ -84,7 +87,7 @@ class Bbr final : public CongestionController {
   void measure(const AckNews& news, Time now);
   void measure_round_trip(Duration sample, Time now);
   void measure_aggregation(uint32_t came, Time now);
-  bool update_round(const AckNews& news, Time now);
+  void begin_round(Time now);
   void end_period(Time now);
   void end_phase();
   void measure_loss();
@@ -94,19 +97,16 @@ class Bbr final : public CongestionController {
   void begin_probing_round_trip();
   void end_probing_round_trip(Time now);
 
-  Cubic cubic_;
+  Cubic cubic_;  // tells the rounds, too
   RecentMax rate_;
   RecentMax aggregation_;  // datagrams
   Duration shortest_ = Duration::max();
   Time shortest_at_{};
-  Duration round_shortest_ = Duration::max();
-  Duration last_round_shortest_ = Duration::max();
   Duration period_shortest_ = Duration::max();  // of this period, or this probe
   Duration smoothed_{0};
   Time period_began_{};
   Time aggregation_began_{};
   uint32_t aggregated_ = 0;  // datagrams that came since then
-  uint32_t round_end_ = 0;   // delivered, when this round is over
   uint32_t phase_came_ = 0;  // datagrams, in this phase
   uint32_t phase_lost_ = 0;  // transmissions
   float random_loss_ = 0;

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "base/serial.h"
-
 namespace diwarp::dgram {
 namespace {
 
@@ -26,11 +24,8 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 }  // namespace
 
 void Cubic::acknowledged(const AckNews& news, Time now) {
-  if (news.sample != Duration::zero()) sample(news.sample);
-  if (!serial_before(news.rate.delivered_at_send, round_end_)) {
-    round_end_ = news.delivered;
-    end_round();
-  }
+  if (round_.update(news)) samples_ = 0;
+  if (news.sample != Duration::zero()) look_for_rise();
   // Nothing grows until something came that was sent after the last reduction.
   if (news.sent > reduced_) grow(news, now);
 }
@@ -73,18 +68,13 @@ void Cubic::grow_cubic(uint32_t count, Duration round_trip, Time now) {
   window_ = std::min<double>(window_, kMaxWindow);
 }
 
-void Cubic::sample(Duration round_trip) {
-  round_shortest_ = std::min(round_shortest_, round_trip);
+/// Of the round trip, with another sample of it.
+void Cubic::look_for_rise() {
   if (samples_ < kMinSamples) ++samples_;
-  if (!slow_start() || samples_ < kMinSamples || last_round_shortest_ == Duration::max()) return;
-  const Duration rise = std::clamp(last_round_shortest_ / 8, kShortestRise, kLongestRise);
-  if (round_shortest_ >= last_round_shortest_ + rise) threshold_ = window_;
-}
-
-void Cubic::end_round() {
-  if (samples_ != 0) last_round_shortest_ = round_shortest_;
-  round_shortest_ = Duration::max();
-  samples_ = 0;
+  const Duration before = round_.last_shortest();
+  if (!slow_start() || samples_ < kMinSamples || before == Duration::max()) return;
+  const Duration rise = std::clamp(before / 8, kShortestRise, kLongestRise);
+  if (round_.shortest() >= before + rise) threshold_ = window_;
 }
 
 void Cubic::reduce() {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "dgram/congestion_controller.h"
+#include "dgram/round.h"
 
 namespace diwarp::dgram {
 
@@ -16,6 +17,7 @@ class Cubic final : public CongestionController {
 
   uint32_t window() const override { return static_cast<uint32_t>(window_); }
   bool slow_start() const { return window_ < threshold_; }
+  const Round& round() const { return round_; }
 
   void acknowledged(const AckNews& news, Time now) override;
   void lost(uint32_t count, Time sent, Time now) override;
@@ -23,8 +25,7 @@ class Cubic final : public CongestionController {
   void idled() override;
 
  private:
-  void sample(Duration round_trip);
-  void end_round();
+  void look_for_rise();
   void grow(const AckNews& news, Time now);
   void grow_cubic(uint32_t count, Duration round_trip, Time now);
   void begin_epoch(Time now);
@@ -40,10 +41,8 @@ class Cubic final : public CongestionController {
   Time last_growth_{};
   bool in_epoch_ = false;
   uint16_t samples_ = 0;        // of this round
-  uint32_t round_end_ = 0;      // delivered, when this round is over
   Time reduced_ = Time::min();  // losses of what was sent before have been answered for
-  Duration round_shortest_ = Duration::max();
-  Duration last_round_shortest_ = Duration::max();
+  Round round_;
 };
 
 }  // namespace diwarp::dgram

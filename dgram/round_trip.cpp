@@ -18,7 +18,6 @@ constexpr Duration kUnmeasured = milliseconds(200);
 
 void RoundTrip::add(Duration sample) {
   sample = std::max(sample, Duration(1));
-  latest_ = sample;
   shortest_ = std::min(shortest_, sample);
   if (!measured()) {
     smoothed_ = sample;

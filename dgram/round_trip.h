@@ -12,7 +12,6 @@ class RoundTrip {
   bool measured() const { return smoothed_ != Duration::zero(); }
   Duration smoothed() const { return smoothed_; }
   Duration shortest() const { return shortest_; }
-  Duration latest() const { return latest_; }
   /// How long to wait for news before something is sent again.
   Duration timeout() const;
 
@@ -20,7 +19,6 @@ class RoundTrip {
   Duration smoothed_{0};
   Duration deviation_{0};
   Duration shortest_ = Duration::max();
-  Duration latest_{0};
 };
 
 }  // namespace diwarp::dgram
