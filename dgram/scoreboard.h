@@ -137,7 +137,9 @@ class Scoreboard {
         mark_arrived(sequence);
       }
     }
-    const size_t words = map == nullptr ? 0 : map->count;
+    // Not those without a bit: what they are about may not have been sent, and there may be no
+    // ring.
+    const size_t words = map == nullptr ? 0 : (map->size() + 63) / 64;
     for (size_t word = 0; word < words; ++word) {
       const uint64_t begin = last + 1 + word * 64;
       for (uint64_t fresh = map->words[word] & ~ring_.came(begin); fresh != 0;) {

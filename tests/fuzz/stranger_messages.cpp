@@ -107,6 +107,12 @@ ReliableHeader make_header(Input& input, StrangerKnowledge& known, uint8_t kind)
   return made;
 }
 
+/// Mostly a few words; at times many, up to twice as many as there may be.
+uint32_t map_words(Input& input) {
+  const uint8_t bits = input.u8();
+  return bits < 0xf0 ? bits % 4 : 1u << (bits & 7);
+}
+
 std::vector<std::byte> make_content(Input& input, const StrangerKnowledge& known, uint8_t kind) {
   std::vector<std::byte> made;
   switch (kind) {
@@ -121,7 +127,8 @@ std::vector<std::byte> make_content(Input& input, const StrangerKnowledge& known
       test::append(made, input.u32(), 4);
       return made;
     case test::kRdAcknowledgement:
-      for (uint32_t words = input.u8() % 4; words > 0; --words) test::append(made, input.u64(), 8);
+      for (uint32_t words = map_words(input); words > 0; --words)
+        test::append(made, input.u64(), 8);
       return made;
     default:
       return made;

@@ -12,6 +12,9 @@ namespace {
 
 using Bytes8 = std::vector<std::byte>;
 
+/// Words of an acknowledgement's map.
+constexpr size_t kMostMapWords = 64;
+
 /// Someone who speaks RD by the book, as far as the test wants.
 class Puppet {
  public:
@@ -408,9 +411,11 @@ TEST_CASE("rd: invalid acknowledgements change nothing") {
   scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0, 4));
   scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0, 0x7FFFFFFF));
   ReliableHeader map = scene.puppet.header(kRdAcknowledgement, 0, 0);
-  map.content.assign(128, std::byte{0xFF});
-  for (int i = 0; i < 50; ++i) scene.puppet.send(map);
-  CHECK(scene.count("drop_rd_invalid_ack") == 52);
+  for (size_t words = 1; words <= kMostMapWords; ++words) {
+    map.content.assign(words * 8, std::byte{0xFF});
+    scene.puppet.send(map);
+  }
+  CHECK(scene.count("drop_rd_invalid_ack") == 2 + kMostMapWords);
   CHECK(drain(scene.target.send_cq).empty());
   ReliableHeader shrunk = scene.puppet.header(kRdAcknowledgement, 0, 1);
   shrunk.window = 0;
@@ -418,6 +423,29 @@ TEST_CASE("rd: invalid acknowledgements change nothing") {
   CHECK(drain(scene.target.send_cq).size() == 1);
   scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0, 3));
   CHECK(drain(scene.target.send_cq).size() == 2);
+}
+
+TEST_CASE("rd: maps of zeros are harmless, before anything is sent and after all is acknowledged") {
+  Hostile scene;
+  scene.puppet.associate();
+  const auto send_zeros = [&](uint32_t acknowledged) {
+    for (size_t words = 1; words <= kMostMapWords; ++words) {
+      ReliableHeader map = scene.puppet.header(kRdAcknowledgement, 0, acknowledged);
+      map.content.assign(words * 8, std::byte{0});
+      scene.puppet.send(map);
+    }
+  };
+  send_zeros(0);
+  REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64));
+  scene.world.settle();
+  REQUIRE(scene.puppet.take_reliable().size() == 1);
+  send_zeros(0);
+  CHECK(drain(scene.target.send_cq).empty());
+  scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0, 1));
+  CHECK(drain(scene.target.send_cq).size() == 1);
+  scene.world.advance(10s);  // memory of a peer that is quiet is given back
+  send_zeros(1);
+  CHECK(scene.count("drop_rd_invalid_ack") == 0);
 }
 
 TEST_CASE("rd: floods of true acknowledgements and probes cost an answer each at most") {

@@ -82,6 +82,24 @@ TEST_CASE("rd sender: an acknowledgement of what was never sent is invalid") {
   CHECK(scene.sender.window().idle());
 }
 
+TEST_CASE(
+    "rd sender: a map of zeros says nothing, whether there is memory of what was sent or not") {
+  Scene scene;
+  const auto zeros = [&](uint32_t number, size_t words) {
+    RdMap map;
+    while (map.count < words) map.words[map.count++] = 0;
+    return scene.sender.acknowledged(number, 100, &map, scene.now);
+  };
+  for (const size_t words : {size_t{1}, kRdMapWords}) CHECK(zeros(0, words) == News::stale);
+  scene.send(3);
+  CHECK(scene.ack(1) == News::progress);
+  for (const size_t words : {size_t{1}, kRdMapWords}) CHECK(zeros(1, words) == News::stale);
+  CHECK(scene.ack(3) == News::progress);
+  CHECK(scene.released() == 3);
+  scene.sender.scoreboard().release_memory();
+  for (const size_t words : {size_t{1}, kRdMapWords}) CHECK(zeros(3, words) == News::stale);
+}
+
 TEST_CASE("rd sender: old acknowledgements change nothing") {
   Scene scene;
   scene.send(5);
