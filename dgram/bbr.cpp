@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <utility>
 
 namespace diwarp::dgram {
 namespace {
@@ -88,13 +89,17 @@ void Bbr::acknowledged(const AckNews& news, Time now) {
 
 void Bbr::begin_round(Time now) {
   if (rounds_ < kPeriodRounds) ++rounds_;
+  if (std::exchange(rate_measured_, false) && rate_rounds_ < kPeriodRounds) ++rate_rounds_;
   if (rounds_ == kPeriodRounds && now - period_began_ >= kLeastPeriod) end_period(now);
 }
 
 void Bbr::end_period(Time now) {
   rounds_ = 0;
   period_began_ = now;
-  rate_.begin_period();
+  if (rate_rounds_ == kPeriodRounds) {
+    rate_rounds_ = 0;
+    rate_.begin_period();
+  }
   aggregation_.begin_period();
   if (state_ != State::probe_rate) return;
   competes_ = is_queued(period_shortest_);
@@ -104,10 +109,15 @@ void Bbr::end_period(Time now) {
 void Bbr::measure(const AckNews& news, Time now) {
   smoothed_ = news.smoothed;
   if (news.sample != Duration::zero()) measure_round_trip(news.sample, now);
-  // A rate that the application limited is at least that of the path.
-  if (!news.rate.app_limited || news.rate.rate > rate()) rate_.add(news.rate.rate);
+  measure_rate(news.rate);
   if (state_ != State::startup) measure_aggregation(news.came, now);
   phase_came_ += news.came;
+}
+
+void Bbr::measure_rate(const RateSample& sample) {
+  // A rate that the application limited is at least that of the path.
+  if (!sample.app_limited || sample.rate > rate()) rate_.add(sample.rate);
+  if (!sample.app_limited && sample.rate > 0) rate_measured_ = true;
 }
 
 void Bbr::measure_round_trip(Duration sample, Time now) {

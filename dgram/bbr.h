@@ -42,6 +42,7 @@ class Bbr final : public CongestionController {
   static constexpr Duration kShortestFor = std::chrono::seconds(10);
   /// Time and rounds of which a period of the rate's maximum has at least one each: as many rounds
   /// as a cycle of gains, and so long that one in which an end was not scheduled does not count.
+  /// Rounds in which the application sends little do not count: they tell nothing of the rate.
   static constexpr Duration kLeastPeriod = std::chrono::milliseconds(100);
   static constexpr uint8_t kPeriodRounds = 8;
   /// Times in a row that the round trip is found longer with little in flight, until the path is
@@ -85,6 +86,7 @@ class Bbr final : public CongestionController {
   float gain() const;
   void enter(State state) { state_ = state; }
   void measure(const AckNews& news, Time now);
+  void measure_rate(const RateSample& sample);
   void measure_round_trip(Duration sample, Time now);
   void measure_aggregation(uint32_t came, Time now);
   void begin_round(Time now);
@@ -112,8 +114,10 @@ class Bbr final : public CongestionController {
   float random_loss_ = 0;
   float full_rate_ = 0;  // the rate that startup has to surpass
   bool competes_ = false;
-  uint8_t queued_probes_ = 0;  // of the round trip, in a row
-  uint8_t rounds_ = 0;         // of this period
+  uint8_t queued_probes_ = 0;   // of the round trip, in a row
+  uint8_t rounds_ = 0;          // of this period
+  uint8_t rate_rounds_ = 0;     // of the rate's period: those that measured it
+  bool rate_measured_ = false;  // in this round, by a sample that the application did not limit
   uint8_t rounds_without_growth_ = 0;
   uint8_t phase_ = 0;  // of the cycle of gains, or of the probe of the round trip
   State state_ = State::startup;

@@ -155,6 +155,15 @@ TEST_CASE("bbr: a rate that the application limited counts only where it is high
   CHECK(scene.bbr.rate() == Approx(kRate * 2));
 }
 
+TEST_CASE("bbr: a rate is remembered for as long as the application sends little") {
+  Scene scene;
+  scene.settle();
+  for (int i = 0; i < 50; ++i) scene.round(kRate / 100, kRoundTrip, 1, true, 1);
+  CHECK(scene.bbr.rate() == Approx(kRate));
+  scene.rounds(24, kRate / 4);
+  CHECK(scene.bbr.rate() == Approx(kRate / 4));
+}
+
 TEST_CASE("bbr: an application that sends little does not end startup") {
   Scene scene;
   for (int i = 0; i < 50; ++i) scene.round(100, kRoundTrip, 0, true);

@@ -122,6 +122,15 @@ TEST_CASE("rd: loss costs little more than what is lost") {
   }
 }
 
+TEST_CASE("rd: many datagrams after a second of one at a time go at the old rate at once") {
+  RdSimulation simulation(kFar, kWindow);
+  REQUIRE(simulation.transfer(20'000, seconds(60)));
+  for (int i = 0; i < 50; ++i) REQUIRE(simulation.transfer(1, seconds(1)));
+  const Time begin = simulation.now;
+  REQUIRE(simulation.transfer(20'000, seconds(60)));
+  CHECK(20'000 * 0.000060 / std::chrono::duration<double>(simulation.now - begin).count() > 0.9);
+}
+
 TEST_CASE("rd: a window of the usual size is not the limit where 5 percent are lost") {
   const RdPath path = with_loss(kFar, 0.05);
   const double wide = goodput(path, 40'000);
