@@ -12,7 +12,7 @@ namespace diwarp::dgram {
 struct RateSample {
   float rate = 0;                  ///< datagrams a second; 0: nothing could be measured
   uint32_t delivered_at_send = 0;  ///< in all, when that transmission was made
-  bool app_limited = false;        ///< there was less to send than might have been sent
+  bool app_limited = false;        ///< there was less to send, or to be taken, than might have been
 };
 
 /// The news of one acknowledgement, of which at least one datagram came.

@@ -29,7 +29,8 @@ class DeliveryRate {
     slot.delivered = delivered_;
     if (app_limited_) slot.flags |= TxSlot::app_limited;
   }
-  /// Less is in flight, and will be, than might be: what is sent from now on, until all of it came,
+  /// Less is in flight, and will be, than might be, because the application has no more, or the
+  /// peer takes no more (RFC 9002 section 7.8): what is sent from now on, until all of it came,
   /// says little of the path.
   void limited_by_application(uint32_t in_flight) {
     app_limited_ = true;

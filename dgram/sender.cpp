@@ -33,14 +33,15 @@ bool is_of_first_transmission(const TxSlot& arrived, const RoundTrip& round_trip
 // --- What to send.
 
 bool Sender::may_send(uint32_t ahead, uint32_t again) const {
-  const bool in_window =
-      window().is_open(ahead) && window().unreleased() + ahead < SequenceWindow::kCapacity;
-  return in_window && has_room(ahead + again);
+  return is_open(ahead) && has_room(ahead + again);
 }
 
-void Sender::end_burst(uint32_t ahead, bool more) {
-  paced_ = more && ahead >= quota_;
-  if (!more) delivery_rate_.limited_by_application(scoreboard_.in_flight() + ahead);
+void Sender::end_burst(uint32_t ahead, uint32_t again, bool more) {
+  const uint32_t burst = ahead + again;
+  paced_ = more && burst >= quota_;
+  // A peer that takes no more tells as little of the path as an application that has no more.
+  const bool limited = !more || (has_room(burst) && !is_open(ahead));
+  if (limited) delivery_rate_.limited_by_application(scoreboard_.in_flight() + burst);
 }
 
 void Sender::add(const TxTag& tag, uint8_t flags, Time now) {

@@ -62,9 +62,9 @@ class Sender {
   uint64_t next_lost(uint64_t after, uint32_t ahead) const {
     return scoreboard_.next_lost(after, !has_room(ahead));
   }
-  /// All of a burst was decided on that may go, `ahead` datagrams. `more`: of what there is to send
-  /// not all may. The deadline tells when the pacer lets the next ones go.
-  void end_burst(uint32_t ahead, bool more);
+  /// All of a burst was decided on that may go, `ahead` new datagrams and `again` old ones. `more`:
+  /// of what there is to send not all may. The deadline tells when the pacer lets the next ones go.
+  void end_burst(uint32_t ahead, uint32_t again, bool more);
   /// Whether the pacer holds some back: deadline() tells for how long.
   bool waits_for_pacer() const { return paced_; }
 
@@ -121,6 +121,10 @@ class Sender {
     TxSlot latest;  // of the latest transmission among them
   };
 
+  /// Whether the peer's window, and memory, let one more go.
+  bool is_open(uint32_t ahead) const {
+    return window().is_open(ahead) && window().unreleased() + ahead < SequenceWindow::kCapacity;
+  }
   bool has_room(uint32_t ahead) const {
     return ahead < quota_ && scoreboard_.in_flight() + ahead < window_;
   }

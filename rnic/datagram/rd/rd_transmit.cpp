@@ -104,7 +104,7 @@ bool RdTransmit::fill_established(RdPeerBurst& burst) {
   const bool cut_short = fill_again(burst) || fill_fresh(burst);
   const bool more =
       cut_short || burst.more || burst.peer.sender().scoreboard().lost() > burst.again;
-  burst.peer.sender().end_burst(burst.again + burst.fresh, more);
+  burst.peer.sender().end_burst(burst.fresh, burst.again, more);
   if (burst.peer.sender().waits_for_pacer()) peers_.touch(burst.peer);
   // An association that was reopened meanwhile has another datagram to send.
   if (burst.peer.signs.open_wanted()) return true;

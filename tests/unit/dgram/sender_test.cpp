@@ -100,6 +100,33 @@ TEST_CASE(
   for (const size_t words : {size_t{1}, kRdMapWords}) CHECK(zeros(3, words) == News::stale);
 }
 
+TEST_CASE("rd sender: the application or the peer's window limits it, unless congestion does") {
+  constexpr uint32_t kInitial = CongestionController::kInitialWindow;
+  const auto limited = [](uint16_t window, uint32_t count, bool more) {
+    Scene scene(window, CongestionControl::bbr);
+    scene.sender.begin_burst(scene.now);
+    scene.send(count);
+    scene.sender.end_burst(0, 0, more);
+    scene.ack(1, static_cast<uint16_t>(window - 1));
+    scene.send(1);
+    return scene.sender.scoreboard().slot(count + 1).has(TxSlot::app_limited);
+  };
+  CHECK(limited(100, 5, false));
+  CHECK_FALSE(limited(100, 5, true));
+  CHECK(limited(5, 5, true));
+  CHECK_FALSE(limited(kInitial, kInitial, true));
+  // Of what was decided on and not sent yet, new datagrams alone need the peer's window.
+  Scene scene(5, CongestionControl::bbr);
+  scene.sender.begin_burst(scene.now);
+  scene.sender.end_burst(4, 1, true);
+  scene.send(1);
+  CHECK_FALSE(scene.sender.scoreboard().slot(1).has(TxSlot::app_limited));
+  scene.sender.begin_burst(scene.now);
+  scene.sender.end_burst(4, 1, true);
+  scene.send(1);
+  CHECK(scene.sender.scoreboard().slot(2).has(TxSlot::app_limited));
+}
+
 TEST_CASE("rd sender: old acknowledgements change nothing") {
   Scene scene;
   scene.send(5);

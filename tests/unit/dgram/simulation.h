@@ -249,7 +249,7 @@ class RdSimulation {
       sender.sent({.offset = static_cast<uint32_t>(sent_)}, now);
       ++sent_;
     }
-    sender.end_burst(0, sent_ != posted_ || sender.scoreboard().lost() != 0);
+    sender.end_burst(0, 0, sent_ != posted_ || sender.scoreboard().lost() != 0);
   }
 
   void probe() {

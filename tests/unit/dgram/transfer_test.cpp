@@ -90,7 +90,7 @@ TEST_CASE("rd: nothing is sent twice where nothing is lost") {
 
 TEST_CASE("rd: a little reordering is soon not taken for loss") {
   RdSimulation simulation({.seed = 5, .reorder = 0.2, .jitter = microseconds(200)});
-  REQUIRE(simulation.transfer(20000, seconds(60)));
+  REQUIRE(simulation.transfer(kWindow + 500, seconds(60)));  // it had told a wide window before
   CHECK(simulation.transmissions < 20400);
 }
 
@@ -126,6 +126,17 @@ TEST_CASE("rd: many datagrams after a second of one at a time go at the old rate
   RdSimulation simulation(kFar, kWindow);
   REQUIRE(simulation.transfer(20'000, seconds(60)));
   for (int i = 0; i < 50; ++i) REQUIRE(simulation.transfer(1, seconds(1)));
+  const Time begin = simulation.now;
+  REQUIRE(simulation.transfer(20'000, seconds(60)));
+  CHECK(20'000 * 0.000060 / std::chrono::duration<double>(simulation.now - begin).count() > 0.9);
+}
+
+TEST_CASE("rd: a receiver that takes more again has it at the old rate at once") {
+  RdSimulation simulation(kFar, kWindow);
+  REQUIRE(simulation.transfer(20'000, seconds(60)));
+  simulation.room = 10;
+  REQUIRE(simulation.transfer(kWindow + 500, seconds(60)));  // it had told a wide window before
+  simulation.room = 1U << 20;
   const Time begin = simulation.now;
   REQUIRE(simulation.transfer(20'000, seconds(60)));
   CHECK(20'000 * 0.000060 / std::chrono::duration<double>(simulation.now - begin).count() > 0.9);
