@@ -180,16 +180,27 @@ void Bbr::advance(const AckNews& news, bool round_began, Time now) {
 }
 
 void Bbr::end_phase() {
-  if (phase_ == kMeasuringPhase) measure_loss();
+  // Where a queue overflowed, it may have lost more than showed, which was not by chance.
+  if (phase_ == kMeasuringPhase && !queue_filled_) measure_loss();
   phase_ = static_cast<uint8_t>((phase_ + 1) % kCycle.size());
+  if (phase_ == 0) begin_cycle();
   phase_came_ = phase_lost_ = 0;
+}
+
+void Bbr::begin_cycle() {
+  queue_filled_ = false;
+  lost_ /= 2;
+  spurious_ /= 2;
 }
 
 /// In this phase it is known what became of what was sent in the one before, which emptied the
 /// queue: what was lost of that was lost by chance. The rate is one of delivery, so what is sent to
-/// keep it up is more.
+/// keep it up is more. That something came after all may be known only many rounds later, so the
+/// share of those is that of late.
 void Bbr::measure_loss() {
-  const auto lost = static_cast<float>(phase_lost_);
+  const auto counted = static_cast<float>(std::max(lost_, uint32_t{1}));
+  const float real = 1 - std::min(static_cast<float>(spurious_) / counted, 1.0F);
+  const float lost = static_cast<float>(phase_lost_) * real;
   const float share = lost / std::max(static_cast<float>(phase_came_) + lost, 1.0F);
   random_loss_ = std::min((random_loss_ + share) / 2, kMostLossPercent / 100.0F);
 }
@@ -219,11 +230,17 @@ void Bbr::end_probing_round_trip(Time now) {
 // --- What is lost.
 
 void Bbr::lost(uint32_t count, Time sent, Time now) {
-  phase_lost_ += count;
-  if (!queue_stands()) return;
+  if (!queue_stands()) {
+    phase_lost_ += count;
+    lost_ += count;
+    return;
+  }
+  queue_filled_ = true;
   cubic_.lost(count, sent, now);
   if (state_ == State::startup) enter(State::drain);
 }
+
+void Bbr::spurious(uint32_t count) { spurious_ += count; }
 
 void Bbr::collapsed(Time now) {
   cubic_.collapsed(now);

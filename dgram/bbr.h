@@ -63,6 +63,7 @@ class Bbr final : public CongestionController {
   float pacing_rate() const override;
   void acknowledged(const AckNews& news, Time now) override;
   void lost(uint32_t count, Time sent, Time now) override;
+  void spurious(uint32_t count) override;
   void collapsed(Time now) override;
   void idled() override;
 
@@ -92,6 +93,7 @@ class Bbr final : public CongestionController {
   void begin_round(Time now);
   void end_period(Time now);
   void end_phase();
+  void begin_cycle();
   void measure_loss();
   void look_for_full_pipe(const AckNews& news);
   void advance(const AckNews& news, bool round_began, Time now);
@@ -111,9 +113,12 @@ class Bbr final : public CongestionController {
   uint32_t aggregated_ = 0;  // datagrams that came since then
   uint32_t phase_came_ = 0;  // datagrams, in this phase
   uint32_t phase_lost_ = 0;  // transmissions
+  uint32_t lost_ = 0;        // of late: halved with each cycle of gains
+  uint32_t spurious_ = 0;    // the same, of those that came after all
   float random_loss_ = 0;
   float full_rate_ = 0;  // the rate that startup has to surpass
   bool competes_ = false;
+  bool queue_filled_ = false;   // in this cycle of gains
   uint8_t queued_probes_ = 0;   // of the round trip, in a row
   uint8_t rounds_ = 0;          // of this period
   uint8_t rate_rounds_ = 0;     // of the rate's period: those that measured it

@@ -41,6 +41,8 @@ class CongestionController {
   virtual void acknowledged(const AckNews& news, Time now) = 0;
   /// So many transmissions were found lost, of which the last was made at `sent`.
   virtual void lost(uint32_t count, Time sent, Time now) = 0;
+  /// So many that were told to be lost came after all.
+  virtual void spurious(uint32_t /*count*/) {}
   /// Nothing got through for several timeouts.
   virtual void collapsed(Time now) = 0;
   /// Nothing was sent for a while, so the path may be another by now.

@@ -104,6 +104,7 @@ void Sender::arrived(uint64_t sequence, const TxSlot& slot, Time now, Arrivals& 
   const bool was_lost = slot.has(TxSlot::lost) && !slot.has(TxSlot::urgent);
   if (was_lost || is_of_first_transmission(slot, round_trip_, now)) {
     losses_.tolerate_more();
+    ++arrivals.spurious;
   } else {
     if (sequence < highest_ && !slot.has(TxSlot::repeated)) losses_.reordered();
     losses_.came(slot.order, now - slot.sent);
@@ -131,6 +132,7 @@ void Sender::account(const Arrivals& arrivals, Time now) {
   news.smoothed = round_trip_.smoothed();
   news.rate = delivery_rate_.sample(latest, round_trip_.shortest(), now);
   news.delivered = delivery_rate_.delivered();
+  if (arrivals.spurious != 0) congestion_->spurious(arrivals.spurious);
   congestion_->acknowledged(news, now);
   follow_controller();
 }

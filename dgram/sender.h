@@ -118,7 +118,8 @@ class Sender {
  private:
   struct Arrivals {
     uint32_t count = 0;
-    TxSlot latest;  // of the latest transmission among them
+    uint32_t spurious = 0;  // of these: counted as lost
+    TxSlot latest;          // of the latest transmission among them
   };
 
   /// Whether the peer's window, and memory, let one more go.

@@ -184,6 +184,26 @@ TEST_CASE("bbr: what is lost by chance is made up for") {
   CHECK(scene.bbr.random_loss() < 0.01);
 }
 
+TEST_CASE("bbr: what a full queue loses, or what came after all, was not lost by chance") {
+  Scene scene;
+  scene.settle();
+  SECTION("a full queue") {
+    scene.rounds(2, kRate, 2 * kRoundTrip);
+    for (int i = 0; i < 32; ++i) {
+      scene.lose(25);
+      scene.round(kRate, 2 * kRoundTrip);
+    }
+  }
+  SECTION("came after all") {
+    for (int i = 0; i < 32; ++i) {
+      scene.lose(25);
+      scene.bbr.spurious(25);
+      scene.round();
+    }
+  }
+  CHECK(scene.bbr.random_loss() == 0);
+}
+
 TEST_CASE("bbr: a queue that others fill leaves the window to CUBIC") {
   Scene scene;
   scene.settle();

@@ -231,6 +231,20 @@ TEST_CASE("rd: reordering by 100 ms costs no more than some repetitions") {
   CHECK(40'000 * 0.000060 / std::chrono::duration<double>(simulation.now - begin).count() > 0.7);
 }
 
+TEST_CASE("rd: what was taken for lost and comes after all does not count as lost by chance") {
+  RdPath path = kFar;
+  path.reorder = 0.3;
+  path.jitter = milliseconds(30);
+  RdSimulation simulation(path, kWindow);
+  float most = 0;
+  for (int i = 0; i < 80; ++i) {
+    REQUIRE(simulation.transfer(500, seconds(60)));
+    const auto& bbr = dynamic_cast<const dgram::Bbr&>(simulation.sender.congestion());
+    most = std::max(most, bbr.random_loss());
+  }
+  CHECK(most < 0.1);
+}
+
 TEST_CASE("rd: where everything comes twice, nothing is delivered or sent twice") {
   RdPath path = kFar;
   path.duplicate = 1;
