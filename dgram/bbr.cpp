@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 namespace diwarp::dgram {
@@ -14,15 +15,32 @@ constexpr float kDrainGain = 1 / kStartupGain;
 constexpr float kWindowGain = 2;
 constexpr float kBoundGain = 1.25F;  // of the CUBIC window, at least
 constexpr std::array<float, Bbr::kPeriodRounds> kCycle = {1.25F, 0.75F, 1, 1, 1, 1, 1, 1};
+constexpr uint8_t kMorePhase = 1;       // see look_for_shallow_queue()
 constexpr uint8_t kMeasuringPhase = 2;  // see measure_loss()
 constexpr uint8_t kFirstPhase = 3;
 constexpr float kGrowth = 1.25F;  // of the rate, each round, while startup goes on
 constexpr uint8_t kRoundsToFull = 3;
 constexpr int kMostLossPercent = 50;  // that is made up for
+// What tells a short queue from chance: more is lost when more is tried, by this share and by so
+// many deviations; and once that is known, in one round by so many.
+constexpr float kLossOfQueue = 0.01F;
+constexpr float kSureDeviations = 4;
+constexpr float kDeviations = 3;
+// Of the window that overflowed: with less the queue is empty most of the time. CUBIC goes on with
+// 0.7 of it.
+constexpr float kDrained = 0.85F;
+// What becomes of the weight of what was measured before, in each cycle or round.
+constexpr float kCycleFading = 0.7F;
+constexpr float kRoundFading = 0.9F;
 // Some bursts are always at one of the ends (send_quantum).
 constexpr float kBursts = 2;
 constexpr float kMostBurst = 64;
 constexpr float kBurstSeconds = 0.001F;
+
+/// Than chance explains.
+bool is_more(float lost, float expected) {
+  return lost > expected + kDeviations * std::sqrt(expected);
+}
 
 float seconds(Duration duration) { return std::chrono::duration<float>(duration).count(); }
 
@@ -45,19 +63,24 @@ float Bbr::gain() const {
 /// Of the product of rate and shortest round trip.
 float Bbr::in_flight_of(float gain) const { return gain * rate() * seconds(shortest_); }
 
-uint32_t Bbr::window() const {
-  if (rate() <= 0 || shortest_ == Duration::max()) return cubic_.window();
-  if (competes_ && state_ == State::probe_rate) return std::max(cubic_.window(), kLeastWindow);
-  // A queue is empty when no more is in flight than the product, and less than that lowers the
-  // rate.
-  const uint32_t bound = std::max(cubic_.window(), static_cast<uint32_t>(in_flight_of(kBoundGain)));
-  if (state_ == State::probe_round_trip)
-    return std::min(bound, std::max(static_cast<uint32_t>(in_flight_of(0.5F)), kLeastWindow));
+/// What the model allows.
+uint32_t Bbr::model_window() const {
   const float burst = std::clamp(rate() * kBurstSeconds, 1.0F, kMostBurst);
   const float wanted = in_flight_of(kWindowGain) + aggregation_.value() + kBursts * burst;
   const uint32_t least = state_ == State::startup ? kInitialWindow : kLeastWindow;
-  return std::min(bound,
-                  std::max(static_cast<uint32_t>(std::min(wanted, float{kMaxWindow})), least));
+  return std::max(static_cast<uint32_t>(std::min(wanted, float{kMaxWindow})), least);
+}
+
+uint32_t Bbr::window() const {
+  if (rate() <= 0 || shortest_ == Duration::max()) return cubic_.window();
+  if (yields() && competes_) return std::max(cubic_.window(), kLeastWindow);
+  // A queue is empty when no more is in flight than the product, and less than that lowers the
+  // rate, which is only right where the CUBIC window is to have its way.
+  const float least = yields() ? float{kLeastWindow} : in_flight_of(kBoundGain);
+  const uint32_t bound = std::max(cubic_.window(), static_cast<uint32_t>(least));
+  if (state_ == State::probe_round_trip)
+    return std::min(bound, std::max(static_cast<uint32_t>(in_flight_of(0.5F)), kLeastWindow));
+  return std::min(bound, model_window());
 }
 
 float Bbr::pacing_rate() const {
@@ -66,15 +89,22 @@ float Bbr::pacing_rate() const {
                           ? kInitialWindow / seconds(shortest_)
                           : 0;
   // The window rules, and spreads its datagrams over a little less than a round trip.
-  if (competes_ && state_ == State::probe_rate && smoothed_ != Duration::zero())
-    return kCycle[0] * std::max(rate(), static_cast<float>(window()) / seconds(smoothed_));
-  return gain() * std::max(rate(), least) / (1 - random_loss_);
+  if (yields() && smoothed_ > 0)
+    return kCycle[0] * std::max(rate(), static_cast<float>(window()) / smoothed_);
+  // What empties the queue does not make up for losses, or flows that fill it together would each
+  // take the losses of all for chance, for ever.
+  const bool drains = gain() < 1;
+  const float lost = drains ? 0 : std::min(random_loss(), kMostLossPercent / 100.0F);
+  return gain() * std::max(rate(), least) / (1 - lost);
 }
 
 bool Bbr::is_queued(Duration round_trip) const {
   if (round_trip == Duration::max() || shortest_ == Duration::max()) return false;
   return round_trip > shortest_ + std::max(shortest_ / 4, kLeastQueue);
 }
+
+/// Whether the CUBIC window decides, and not the model.
+bool Bbr::yields() const { return state_ == State::probe_rate && (competes_ || is_shallow()); }
 
 // --- What an acknowledgement tells.
 
@@ -107,7 +137,7 @@ void Bbr::end_period(Time now) {
 }
 
 void Bbr::measure(const AckNews& news, Time now) {
-  smoothed_ = news.smoothed;
+  smoothed_ = seconds(news.smoothed);
   if (news.sample != Duration::zero()) measure_round_trip(news.sample, now);
   measure_rate(news.rate);
   if (state_ != State::startup) measure_aggregation(news.came, now);
@@ -166,7 +196,7 @@ void Bbr::advance(const AckNews& news, bool round_began, Time now) {
       if (in_flight <= std::max(in_flight_of(1), float{kLeastWindow})) begin_probing_rate();
       return;
     case State::probe_rate:
-      if (round_began) end_phase();
+      if (round_began) end_phase(now);
       return;
     case State::probe_round_trip:
       // The first of these rounds sends what the second one measures.
@@ -179,9 +209,14 @@ void Bbr::advance(const AckNews& news, bool round_began, Time now) {
   }
 }
 
-void Bbr::end_phase() {
-  // Where a queue overflowed, it may have lost more than showed, which was not by chance.
-  if (phase_ == kMeasuringPhase && !queue_filled_) measure_loss();
+/// In each phase it is known what became of what was sent in the one before.
+void Bbr::end_phase(Time now) {
+  if (is_shallow()) {
+    measure_shallow_queue(now);
+  } else if (!queue_filled_ && !competes_) {
+    // Where a queue overflowed, it may have lost more than showed, which was not by chance.
+    measure_loss(now);
+  }
   phase_ = static_cast<uint8_t>((phase_ + 1) % kCycle.size());
   if (phase_ == 0) begin_cycle();
   phase_came_ = phase_lost_ = 0;
@@ -193,16 +228,59 @@ void Bbr::begin_cycle() {
   spurious_ /= 2;
 }
 
-/// In this phase it is known what became of what was sent in the one before, which emptied the
-/// queue: what was lost of that was lost by chance. The rate is one of delivery, so what is sent to
-/// keep it up is more. That something came after all may be known only many rounds later, so the
-/// share of those is that of late.
-void Bbr::measure_loss() {
+/// That something came after all may be known only many rounds later, so the share of those is that
+/// of late.
+float Bbr::lost_in_phase() const {
   const auto counted = static_cast<float>(std::max(lost_, uint32_t{1}));
-  const float real = 1 - std::min(static_cast<float>(spurious_) / counted, 1.0F);
-  const float lost = static_cast<float>(phase_lost_) * real;
-  const float share = lost / std::max(static_cast<float>(phase_came_) + lost, 1.0F);
-  random_loss_ = std::min((random_loss_ + share) / 2, kMostLossPercent / 100.0F);
+  const float spurious = std::min(static_cast<float>(spurious_) / counted, 1.0F);
+  return static_cast<float>(phase_lost_) * (1 - spurious);
+}
+
+/// What is lost of what was sent in the round that empties the queue is lost by chance. The rate is
+/// one of delivery, so what is sent to keep it up is more.
+void Bbr::measure_loss(Time now) {
+  if (phase_ == kMorePhase) excess_.add(lost_in_phase(), phase_came_, kCycleFading);
+  if (phase_ != kMeasuringPhase) return;
+  random_loss_.add(lost_in_phase(), phase_came_, kCycleFading);
+  look_for_shallow_queue(now);
+}
+
+/// What is lost with a window that is well below the one that overflowed is lost by chance, but not
+/// where it is much at once: others overflow the queue, too. A little more than that in each round
+/// is found after some rounds.
+void Bbr::measure_shallow_queue(Time now) {
+  const bool drained =
+      static_cast<float>(cubic_.window()) < kDrained * static_cast<float>(overflowing_);
+  const float lost = lost_in_phase();
+  if (drained && !is_beyond(random_loss_.upper()))
+    random_loss_.add(lost, phase_came_, kRoundFading);
+  excess_.add(lost, phase_came_, 1);
+  if (is_more(excess_.lost(), random_loss_.upper() * excess_.sent()))
+    overflowed(phase_lost_, now, now);
+  // Where all that the model allows is in flight, or a queue shows, it is not short.
+  shallow_ = !is_queued(cubic_.round().last_shortest()) && cubic_.window() <= model_window();
+  if (!shallow_) excess_ = {};
+}
+
+/// A short queue overflows before the round trip shows it: where more is tried, more is lost than
+/// by chance. A flow of TCP at that queue takes each of these losses for its own, so the CUBIC
+/// window decides here, too, until a queue shows.
+void Bbr::look_for_shallow_queue(Time now) {
+  const float more = excess_.value(), random = random_loss();
+  if (more <= random + kLossOfQueue) return;
+  const float variance = more * (1 - more) / excess_.sent() +
+                         random * (1 - random) / std::max(random_loss_.sent(), 1.0F);
+  if (more <= random + kLossOfQueue + kSureDeviations * std::sqrt(variance)) return;
+  shallow_ = true;
+  cubic_.fit(static_cast<uint32_t>(in_flight_of(kBoundGain)));
+  overflowed(phase_lost_, now, now);
+}
+
+void Bbr::overflowed(uint32_t count, Time sent, Time now) {
+  const uint32_t before = cubic_.window();
+  cubic_.lost(count, sent, now);
+  if (cubic_.window() < before) overflowing_ = before;
+  excess_ = {};
 }
 
 void Bbr::begin_probing_rate() {
@@ -229,15 +307,22 @@ void Bbr::end_probing_round_trip(Time now) {
 
 // --- What is lost.
 
+/// Whether more was lost in this phase than such a share explains.
+bool Bbr::is_beyond(float share) const {
+  const auto sent = static_cast<float>(std::max(phase_came_ + phase_lost_, window()));
+  return is_more(lost_in_phase(), share * sent);
+}
+
 void Bbr::lost(uint32_t count, Time sent, Time now) {
-  if (!queue_stands()) {
+  if (queue_stands()) {
+    queue_filled_ = true;
+    if (state_ == State::startup) enter(State::drain);
+  } else {
     phase_lost_ += count;
     lost_ += count;
-    return;
+    if (!is_shallow() || !is_beyond(random_loss())) return;
   }
-  queue_filled_ = true;
-  cubic_.lost(count, sent, now);
-  if (state_ == State::startup) enter(State::drain);
+  overflowed(count, sent, now);
 }
 
 void Bbr::spurious(uint32_t count) { spurious_ += count; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -18,6 +19,8 @@ class Cubic final : public CongestionController {
   uint32_t window() const override { return static_cast<uint32_t>(window_); }
   bool slow_start() const { return window_ < threshold_; }
   const Round& round() const { return round_; }
+  /// No more than so many were in flight, whatever the window allowed.
+  void fit(uint32_t window) { window_ = std::clamp<double>(window, kMinWindow, window_); }
 
   void acknowledged(const AckNews& news, Time now) override;
   void lost(uint32_t count, Time sent, Time now) override;

@@ -44,6 +44,15 @@ struct Scene {
     rounds(8);
     REQUIRE(bbr.state() == State::probe_rate);
   }
+  /// A queue that is too short to show loses some of what is tried above the rate.
+  void overflow(uint32_t count) {
+    bool more = false;
+    for (int i = 0; i < 32 && !bbr.is_shallow(); ++i) {
+      if (more) lose(count);
+      more = bbr.pacing_rate() > 1.2F * kRate;
+      round();
+    }
+  }
   void lose(uint32_t count) { bbr.lost(count, now - kRoundTrip, now); }
 };
 
@@ -215,6 +224,64 @@ TEST_CASE("bbr: a queue that others fill leaves the window to CUBIC") {
   CHECK(scene.bbr.window() == Approx(before * 0.7).margin(1));
   scene.rounds(20);
   CHECK_FALSE(scene.bbr.competes());
+}
+
+TEST_CASE("bbr: a queue that overflows before it shows leaves the window to CUBIC") {
+  Scene scene;
+  scene.settle();
+  scene.overflow(20);
+  REQUIRE(scene.bbr.is_shallow());
+  CHECK(scene.bbr.random_loss() == 0);
+  scene.rounds(2);
+  const uint32_t before = scene.bbr.window();
+  scene.lose(1);
+  CHECK(scene.bbr.window() == Approx(before * 0.7).margin(1));
+  scene.rounds(3, kRate, 2 * kRoundTrip);
+  CHECK_FALSE(scene.bbr.is_shallow());  // the queue shows
+}
+
+TEST_CASE("bbr: what is lost in each round alike is no short queue's") {
+  Scene scene;
+  scene.settle();
+  for (int i = 0; i < 400; ++i) {
+    scene.lose(i % 3 == 0 ? 30 : 20);
+    scene.round();
+    REQUIRE_FALSE(scene.bbr.is_shallow());
+  }
+}
+
+TEST_CASE("bbr: of a short queue that loses by chance, too, only what is beyond that counts") {
+  Scene scene;
+  scene.settle();
+  bool more = false;
+  for (int i = 0; i < 60 && !scene.bbr.is_shallow(); ++i) {
+    scene.lose(more ? 45 : 5);
+    more = scene.bbr.pacing_rate() > 1.2F * kRate / (1 - scene.bbr.random_loss());
+    scene.round();
+  }
+  REQUIRE(scene.bbr.is_shallow());
+  for (int i = 0; i < 10; ++i) {
+    scene.lose(5);
+    scene.round();
+  }
+  CHECK(scene.bbr.random_loss() == Approx(0.05).margin(0.01));
+  const uint32_t before = scene.bbr.window();
+  scene.lose(5);
+  CHECK(scene.bbr.window() == before);
+  scene.lose(30);
+  CHECK(scene.bbr.window() < before);
+}
+
+TEST_CASE("bbr: what empties the queue does not make up for losses") {
+  Scene scene;
+  scene.settle();
+  float least = kRate;
+  for (int i = 0; i < 64; ++i) {
+    scene.lose(25);
+    scene.round();
+    least = std::min(least, scene.bbr.pacing_rate());
+  }
+  CHECK(least == Approx(0.75 * kRate));
 }
 
 TEST_CASE("bbr: after ten seconds the shortest round trip is measured with little in flight") {

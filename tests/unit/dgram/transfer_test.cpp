@@ -153,7 +153,7 @@ TEST_CASE("rd: a window of the usual size is not the limit where 5 percent are l
 }
 
 TEST_CASE("rd: the two controllers share a bottleneck") {
-  for (const size_t queue : {size_t{20}, size_t{50}, size_t{100}, size_t{200}}) {
+  for (const size_t queue : {5, 10, 15, 20, 50, 100, 200}) {
     INFO("queue " << queue);
     RdPath path = kShared;
     path.queue = queue;
@@ -164,6 +164,29 @@ TEST_CASE("rd: the two controllers share a bottleneck") {
     CHECK(ratio < 2);
     CHECK(static_cast<double>(bbr.released + cubic.released) * 0.000120 / 30 > 0.9);
   }
+}
+
+TEST_CASE("rd: the two controllers share a queue that is short beside a long round trip") {
+  for (const size_t queue : {5, 10, 20}) {
+    INFO("queue " << queue);
+    RdPath path = kFar;
+    path.queue = queue;
+    RdSimulation bbr(path, kWindow), cubic(path, kWindow, 1, CongestionControl::cubic);
+    run_together(bbr, cubic, seconds(60));
+    const double ratio = static_cast<double>(bbr.released) / static_cast<double>(cubic.released);
+    CHECK(ratio > 0.5);
+    CHECK(ratio < 2);
+    CHECK(static_cast<double>(bbr.released + cubic.released) * 0.000060 / 60 > 0.6);
+  }
+}
+
+TEST_CASE("rd: two connections at a short queue do not take each other's losses for chance") {
+  RdPath path = kShared;
+  path.queue = 5;
+  RdSimulation one(path, kWindow), other(path, kWindow);
+  run_together(one, other, seconds(30));
+  CHECK(one.wire.lost_in_queue + other.wire.lost_in_queue <
+        (one.transmissions + other.transmissions) / 5);
 }
 
 TEST_CASE("rd: two connections of the usual kind share a bottleneck") {
