@@ -22,10 +22,11 @@ bool acknowledges_unsent(const SequenceWindow& window, uint64_t cumulative, cons
   return map != nullptr && map->size() != 0 && cumulative + map->size() >= window.next();
 }
 
-/// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was the
-/// first transmission that came, and nothing was lost.
-bool is_of_first_transmission(const TxSlot& arrived, const RoundTrip& round_trip, Time now) {
-  return arrived.has(TxSlot::repeated) && now - arrived.sent < round_trip.shortest() / 2;
+/// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was an
+/// earlier transmission that came (RFC 8985 section 6.2 step 2), and nothing was lost.
+bool is_of_earlier_transmission(const TxSlot& arrived, const RoundTrip& round_trip, Time now) {
+  return arrived.has(TxSlot::repeated) && round_trip.measured() &&
+         now - arrived.sent < round_trip.shortest();
 }
 
 }  // namespace
@@ -102,7 +103,7 @@ void Sender::arrived(uint64_t sequence, const TxSlot& slot, Time now, Arrivals& 
   delivery_rate_.came();
   black_hole_.arrived(slot.tag.length);
   const bool was_lost = slot.has(TxSlot::lost) && !slot.has(TxSlot::urgent);
-  if (was_lost || is_of_first_transmission(slot, round_trip_, now)) {
+  if (was_lost || is_of_earlier_transmission(slot, round_trip_, now)) {
     losses_.tolerate_more();
     ++arrivals.spurious;
   } else {

@@ -174,6 +174,35 @@ TEST_CASE("rd sender: a lost retransmission is seen by what was sent after it") 
   CHECK(scene.sender.first_lost() == 1);
 }
 
+TEST_CASE("rd sender: one that comes after it was sent again has nothing else taken for lost") {
+  constexpr Duration kRoundTrip = milliseconds(10);
+  Scene scene(100, CongestionControl::bbr);
+  const auto ack_map = [&](uint32_t number, uint32_t from, uint32_t to) {
+    RdMap map;
+    for (uint32_t one = from; one <= to; ++one) map.set(one - number - 1);
+    return scene.sender.acknowledged(number, 100, &map, scene.now);
+  };
+  scene.send(1);
+  scene.now += kRoundTrip;
+  scene.sender.acknowledged(1, 100, nullptr, scene.now);
+  scene.send(5);  // 2 to 6, of which 2 is late
+  scene.now += kRoundTrip;
+  ack_map(1, 3, 6);
+  REQUIRE(scene.sender.first_lost() == 2);
+  scene.send(3);  // 7 to 9
+  scene.now += milliseconds(1);
+  scene.sender.resent(2, scene.now);
+  scene.now += kRoundTrip * 7 / 10;
+  ack_map(6, 7, 6);
+  scene.now += milliseconds(1);
+  if (scene.sender.deadline(false, kLongest) <= scene.now)
+    scene.sender.on_deadline(scene.now, false, kLongest);
+  CHECK(scene.sender.first_lost() == Scoreboard::kNone);
+  scene.now += kRoundTrip;
+  CHECK(scene.ack(9) == News::progress);
+  CHECK(scene.sender.retransmitted() == 1);
+}
+
 TEST_CASE("rd sender: many losses of one window reduce it once") {
   Scene scene;
   scene.send(10);
