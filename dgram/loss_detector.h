@@ -52,8 +52,8 @@ class LossDetector {
   /// Those in flight are asked about from now on.
   void begin_pass(const RoundTrip& round_trip) {
     loss_time_ = Time::max();
-    const Duration window = std::min(round_trip.shortest() / 4 * quarters_, round_trip.smoothed());
-    wait_ = std::min(std::max(round_trip_, Duration::zero()) + window, kLongestWait);
+    wait_ = std::clamp(round_trip_, Duration::zero(), kLongestWait) + window(round_trip);
+    wait_ = std::min(wait_, kLongestWait);
   }
   enum class Verdict : uint8_t {
     lost,
@@ -71,6 +71,13 @@ class LossDetector {
   Time loss_time() const { return loss_time_; }
 
  private:
+  /// By which the network may reorder; not known before a round trip is measured.
+  Duration window(const RoundTrip& round_trip) const {
+    if (!round_trip.measured()) return Duration::zero();
+    const Duration quarter = std::min(round_trip.shortest(), kLongestWait) / 4;
+    return std::min(quarter * quarters_, round_trip.smoothed());
+  }
+
   uint32_t latest_ = 0;   // the latest transmission that is known to have come (RACK.segment)
   uint8_t quarters_ = 1;  // RACK.reo_wnd_mult
   uint8_t rounds_left_ = 0;

@@ -89,3 +89,13 @@ TEST_CASE("loss detector: nothing is waited for longer than a second") {
   scene.detector.came(2, seconds(100));
   CHECK(scene.patience(1) == LossDetector::kLongestWait);
 }
+
+TEST_CASE(
+    "loss detector: before a round trip is measured nothing is waited for, whatever came late") {
+  LossDetector detector;
+  detector.came(2, kRoundTrip);
+  for (int i = 0; i < 100; ++i) detector.tolerate_more();
+  detector.begin_pass(RoundTrip());
+  CHECK(detector.check(1, kSent, kSent) == Verdict::overtaken);
+  CHECK(detector.loss_time() == kSent + kRoundTrip);
+}

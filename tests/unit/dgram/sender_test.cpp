@@ -203,6 +203,21 @@ TEST_CASE("rd sender: one that comes after it was sent again has nothing else ta
   CHECK(scene.sender.retransmitted() == 1);
 }
 
+TEST_CASE("rd sender: before a round trip is measured nothing tells that an earlier one came") {
+  Scene scene;
+  scene.send(3);
+  REQUIRE_FALSE(scene.sender.round_trip().measured());
+  for (uint32_t i = 1; i <= 3; ++i) {
+    scene.sender.scoreboard().recall(i);
+    scene.sender.resent(i, scene.now);
+  }
+  CHECK(scene.ack(1) == News::progress);
+  CHECK_FALSE(scene.sender.round_trip().measured());
+  scene.send(4);
+  CHECK(scene.ack_map(3, {5, 6, 7}) == News::progress);
+  CHECK(scene.sender.first_lost() == 4);  // the network was not seen to reorder
+}
+
 TEST_CASE("rd sender: many losses of one window reduce it once") {
   Scene scene;
   scene.send(10);
