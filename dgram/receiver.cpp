@@ -77,8 +77,8 @@ BufferedDatagram* Receiver::take_at(uint64_t number) {
 }
 
 BufferedDatagram* Receiver::take_any() {
-  for (uint64_t at = next_; kept_ != 0 && at != highest_; ++at)
-    if (BufferedDatagram* const taken = take_at(at)) return taken;
+  while (kept_ != 0)
+    if (BufferedDatagram* const taken = take_at(--highest_)) return taken;
   return nullptr;
 }
 

@@ -44,7 +44,8 @@ class Receiver {
   /// Hands out what is kept as next(), which is then the caller's to deliver or to keep again; null
   /// where nothing is.
   BufferedDatagram* take_next() { return kept_ == 0 ? nullptr : take_at(next_); }
-  /// Hands out anything that is kept; null when nothing is left.
+  /// Hands out what is kept, from the last one on, so that each place is looked at once; null when
+  /// nothing is left.
   BufferedDatagram* take_any();
   uint32_t kept() const { return kept_; }
   /// The bound of these.

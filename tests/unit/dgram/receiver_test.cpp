@@ -145,3 +145,22 @@ TEST_CASE("rd receiver: where its list cannot grow, what is kept stays") {
   CHECK(receiver.take_any() == &some);
   receiver.release_memory(small, mine);
 }
+
+TEST_CASE("rd receiver: what is left is handed out from the last one on") {
+  BufferedDatagram others[3];
+  Receiver receiver(8);
+  for (uint32_t i = 0; i < 3; ++i) {
+    REQUIRE(receiver.arrived(2 + 2 * i) == Arrival::early);
+    REQUIRE(receiver.keep(2 + 2 * i, &others[i], buffer, share));
+  }
+  CHECK(receiver.take_any() == &others[2]);
+  CHECK(receiver.map().size() == 4);
+  CHECK(receiver.arrived(6) == Arrival::early);
+  REQUIRE(receiver.keep(6, &some, buffer, share));
+  CHECK(receiver.take_any() == &some);
+  CHECK(receiver.take_any() == &others[1]);
+  CHECK(receiver.take_any() == &others[0]);
+  CHECK(receiver.take_any() == nullptr);
+  CHECK(receiver.arrived(1) == Arrival::next);
+  receiver.release_memory(buffer, share);
+}
