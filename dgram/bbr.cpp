@@ -67,19 +67,21 @@ float Bbr::in_flight_of(float gain) const { return gain * rate() * seconds(short
 uint32_t Bbr::model_window() const {
   const float burst = std::clamp(rate() * kBurstSeconds, 1.0F, kMostBurst);
   const float wanted = in_flight_of(kWindowGain) + aggregation_.value() + kBursts * burst;
-  const uint32_t least = state_ == State::startup ? kInitialWindow : kLeastWindow;
+  const uint32_t least = state_ == State::startup ? kInitialWindow : 0;
   return std::max(static_cast<uint32_t>(std::min(wanted, float{kMaxWindow})), least);
 }
 
-uint32_t Bbr::window() const {
-  if (rate() <= 0 || shortest_ == Duration::max()) return cubic_.window();
-  if (yields() && competes_) return std::max(cubic_.window(), kLeastWindow);
+uint32_t Bbr::window() const { return std::max(bounded_window(), kLeastWindow); }
+
+uint32_t Bbr::bounded_window() const {
+  const bool measured = rate() > 0 && shortest_ != Duration::max();
+  if (!measured || (yields() && competes_)) return cubic_.window();
   // A queue is empty when no more is in flight than the product, and less than that lowers the
   // rate, which is only right where the CUBIC window is to have its way.
-  const float least = yields() ? float{kLeastWindow} : in_flight_of(kBoundGain);
-  const uint32_t bound = std::max(cubic_.window(), static_cast<uint32_t>(least));
+  const uint32_t least = yields() ? 0 : static_cast<uint32_t>(in_flight_of(kBoundGain));
+  const uint32_t bound = std::max(cubic_.window(), least);
   if (state_ == State::probe_round_trip)
-    return std::min(bound, std::max(static_cast<uint32_t>(in_flight_of(0.5F)), kLeastWindow));
+    return std::min(bound, static_cast<uint32_t>(in_flight_of(0.5F)));
   return std::min(bound, model_window());
 }
 

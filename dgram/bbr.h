@@ -108,6 +108,7 @@ class Bbr final : public CongestionController {
   bool is_queued(Duration round_trip) const;
   bool yields() const;
   bool is_beyond(float share) const;
+  uint32_t bounded_window() const;
   uint32_t model_window() const;
   float in_flight_of(float gain) const;
   float gain() const;
