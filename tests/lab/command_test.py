@@ -588,6 +588,26 @@ def transmissions_of_a_connection_are_told_and_plotted():
 
 
 @case()
+def a_stall_that_lasts_to_the_end_is_told():
+    file = write("silent.csv", TRANSMISSIONS + "0.003000,first,3,0,0,12,9000,120.0\n"
+                                               "0.503000,probe,3,1,0,12,9000,120.0\n")
+    out, _ = lab("--transmissions", file)
+    check("500.00 ms from 0.003000 s on" in out, out)
+
+
+@case()
+def an_association_that_begins_anew_has_numbers_of_its_own():
+    file = write("anew.csv", TRANSMISSIONS.replace(",1,", ",9001,").replace(",2,", ",9002,")
+                 + "0.003000,first,7,0,0,10,0,100.0\n"
+                   "0.003100,acknowledged,7,0,0,11,9000,100.0\n"
+                   "0.010000,first,8,0,0,11,9000,100.0\n"
+                   "0.010100,acknowledged,8,0,0,12,9000,100.0\n")
+    out, _ = lab("--transmissions", file)
+    check("0.10 ms from 0.010000 s on" in out, out)
+    check("from 0.003000 s on" in out and "7.1" not in out, out)
+
+
+@case()
 def a_file_without_transmissions_is_refused():
     for text, part in (("a,b\n", "is no file of --transmissions"),
                        (TRANSMISSIONS.splitlines()[0] + "\n", "has no transmission"),

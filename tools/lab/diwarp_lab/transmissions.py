@@ -44,9 +44,13 @@ def counts(events):
 
 def stalls(events):
     """(seconds that it lasted, when it began) of each time that a new number took to be acknowledged
-    while some were in flight, the longest first."""
-    found, since, highest = [], None, -1
+    while some were in flight, the longest first. The last one may last to the end."""
+    found, since, highest, sent = [], None, -1, None
     for event in events:
+        if event.event == "first":
+            if sent is not None and event.number != sent + 1:  # in another association
+                highest = event.number - 1
+            sent = event.number
         moved = event.event == ACKNOWLEDGED and event.number > highest
         if moved and since is not None:
             found.append((event.seconds - since, since))
@@ -55,6 +59,8 @@ def stalls(events):
             since = event.seconds if event.in_flight or event.early else None
         elif since is None:
             since = event.seconds
+    if since is not None and events[-1].seconds > since:
+        found.append((events[-1].seconds - since, since))
     return sorted(found, reverse=True)
 
 
