@@ -191,7 +191,6 @@ Json figures(const Row& row, const Measure& measure, const FlowOutcome& outcome,
           {"segment", measure.segment},
           {"op", info_of(flow.operation).name},
           {"completion", to_string(flow.completion)},
-          {"congestion", to_string(flow.congestion)},
           {"posted_by", to_string(from)},
           {"streams", row.flows.streams},
           {"size", flow.size},
@@ -284,6 +283,8 @@ class Client {
   Json row_of(const Row& row, const FlowOutcome& outcome, RowEnd from, const Costs& costs) {
     Json done = figures(row, measure_, outcome, from, costs);
     done["ended_s"] = ended_;
+    if (row.flows.flow.transport == QpType::rd)
+      done["congestion"] = to_string(row.flows.flow.congestion);
     if (tells_gaps(row.flows.flow)) done["gaps"] = gaps_of(outcome);
     if (terms_.clients > 1) done["client"] = std::to_string(terms_.client + 1);
     if (outcome.wrong != 0) verdict_.fail(outcome.first_wrong);

@@ -109,6 +109,7 @@ def wrong_options(program):
             (loop + ("--op", "write-record", "--completion", "never"), "per-segment, not never"),
             (("--server", "127.0.0.1:0", "--completion", "complete"), "client's choice"),
             (loop + ("--address", "not-here"), "not an address"),
+            (loop + ("--transport", "rd", "--size", "64,128", "--transmissions", path("sent.csv")), "one --size"),
             (loop + ("--json", path("no/such/folder.json")), "cannot write"),
             (loop + ("--nonsense",), "nonsense")):
         done = run(program, *options, status=1)
@@ -128,9 +129,19 @@ def wrong_flow_options():
                           (("--streams", 2, "--receivers", 2), "one queue pair, one way"),
                           (("--bidirectional", "--receivers", 2), "one queue pair, one way"),
                           (("--clients", 0), "--clients"), (("--clients", 65), "--clients"),
+                          (("--transport", "rd", "--clients", 2, "--transmissions", path("sent.csv")), "one client"),
                           (("--clients", 2, "--receivers", 2), "one client each")):
         done = run("bandwidth", "--loopback", *options, status=1)
         check_sentence("bandwidth", done.stderr, part)
+
+
+@case()
+def rows_of_rd_alone_name_a_congestion_control():
+    for transport, congestion in (("rd", "bbr"), ("ud", None), ("rc", None)):
+        run("bandwidth", "--loopback", "--transport", transport, "--size", 64, "--iterations", 50, "--json",
+            path("rows.json"))
+        rows = rows_of("rows.json")
+        check([row.get("congestion") for row in rows] == [congestion], rows)
 
 
 @case(*[(name,) for name in TOOLS])

@@ -380,6 +380,9 @@ void MeasureOptions::read_reliable(Measure& measure) const {
   const bool chosen = congestion_option_->count() > 0 || !transmissions_.empty();
   if (chosen && measure.transport != QpType::rd)
     throw Failure("--congestion and --transmissions are of RD only: choose --transport rd.");
+  // Each size and each client has a queue pair of its own, and would overwrite the file.
+  if (!transmissions_.empty() && (measure.sizes.size() > 1 || clients_.value_or(1) > 1))
+    throw Failure("--transmissions writes one connection's: choose one --size and one client.");
 }
 
 Measure MeasureOptions::measure() const {
