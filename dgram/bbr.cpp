@@ -60,8 +60,11 @@ float Bbr::gain() const {
   return 1;
 }
 
-/// Of the product of rate and shortest round trip.
-float Bbr::in_flight_of(float gain) const { return gain * rate() * seconds(shortest_); }
+/// Of the product of rate and shortest round trip. A peer that acknowledges what it has not got can
+/// make the rate anything.
+float Bbr::in_flight_of(float gain) const {
+  return std::min(gain * rate() * seconds(shortest_), float{kMaxWindow});
+}
 
 /// What the model allows.
 uint32_t Bbr::model_window() const {
@@ -154,8 +157,9 @@ void Bbr::measure_rate(const RateSample& sample) {
 
 void Bbr::measure_round_trip(Duration sample, Time now) {
   period_shortest_ = std::min(period_shortest_, sample);
-  if (sample <= shortest_) {
-    shortest_ = sample;
+  const bool first = std::exchange(idled_, false);  // what was measured grew no older in silence
+  if (sample <= shortest_ || first) {
+    shortest_ = std::min(shortest_, sample);
     shortest_at_ = now;
   } else if (state_ == State::probe_rate && now - shortest_at_ > kShortestFor) {
     begin_probing_round_trip();
@@ -340,6 +344,9 @@ void Bbr::collapsed(Time now) {
 void Bbr::idled() {
   cubic_.idled();
   aggregated_ = 0;
+  competes_ = false;  // others may have gone, or come
+  period_shortest_ = Duration::max();
+  idled_ = true;
 }
 
 }  // namespace diwarp::dgram

@@ -153,8 +153,9 @@ class Bbr final : public CongestionController {
   // Compared with that: while more than the rate is tried; of a short queue, since the CUBIC window
   // was reduced.
   LossShare excess_;
-  bool competes_ = false;
-  bool shallow_ = false;
+  bool competes_ : 1 = false;
+  bool shallow_ : 1 = false;
+  bool idled_ = false;           // since the last round trip was measured
   bool queue_filled_ = false;    // in this cycle of gains
   bool rate_measured_ = false;   // in this round, by a sample that the application did not limit
   uint8_t rounds_ : 4 = 0;       // of this period

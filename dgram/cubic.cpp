@@ -104,6 +104,7 @@ void Cubic::idled() {
   threshold_ = std::max(threshold_, window_ * 3 / 4);  // RFC 7661's way of remembering
   window_ = std::min<double>(window_, kInitialWindow);
   in_epoch_ = false;
+  round_.forget();
 }
 
 }  // namespace diwarp::dgram

@@ -25,6 +25,8 @@ class Round {
     if (news.sample != Duration::zero()) shortest_ = std::min(shortest_, news.sample);
     return began_;
   }
+  /// What was measured says nothing any more.
+  void forget() { shortest_ = last_shortest_ = Duration::max(); }
   /// What update() returned last.
   bool began() const { return began_; }
   /// The shortest round trip of this round, and of the one before; Duration::max(): none was

@@ -310,6 +310,31 @@ TEST_CASE("bbr: after ten seconds the shortest round trip is measured with littl
   CHECK_FALSE(scene.bbr.competes());
 }
 
+TEST_CASE(
+    "bbr: after a silence the round trip is not probed at once, nor others taken to be there") {
+  Scene scene;
+  scene.settle();
+  scene.rounds(20, kRate, 2 * kRoundTrip);
+  REQUIRE(scene.bbr.competes());
+  scene.now += 2 * Bbr::kShortestFor;
+  scene.bbr.idled();
+  CHECK_FALSE(scene.bbr.competes());
+  CHECK_FALSE(scene.bbr.queue_stands());
+  scene.round(kRate, kRoundTrip + milliseconds(1));
+  CHECK(scene.bbr.state() == State::probe_rate);
+  CHECK(scene.bbr.shortest() == kRoundTrip);
+  const Time begin = scene.now;
+  while (scene.bbr.state() == State::probe_rate) scene.round(kRate, kRoundTrip + milliseconds(1));
+  CHECK(scene.now - begin > Bbr::kShortestFor);
+}
+
+TEST_CASE("bbr: a rate that cannot be has no more in flight than there may be") {
+  Scene scene;
+  scene.settle();
+  scene.round(1e20F);
+  CHECK(scene.bbr.window() == CongestionController::kMaxWindow);
+}
+
 TEST_CASE("bbr: acknowledgements that come in heaps allow more in flight") {
   Scene scene;
   scene.settle();
