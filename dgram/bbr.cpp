@@ -115,6 +115,9 @@ bool Bbr::yields() const { return state_ == State::probe_rate && (competes_ || i
 
 void Bbr::acknowledged(const AckNews& news, Time now) {
   cubic_.acknowledged(news, now);
+  // The clock may have gone back.
+  period_began_ = std::min(period_began_, now);
+  shortest_at_ = std::min(shortest_at_, now);
   const bool round_began = cubic_.round().began();
   if (round_began) begin_round(now);
   measure(news, now);

@@ -26,6 +26,7 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 void Cubic::acknowledged(const AckNews& news, Time now) {
   if (round_.update(news)) samples_ = 0;
   if (news.sample != Duration::zero()) look_for_rise();
+  reduced_ = std::min(reduced_, now);  // the clock may have gone back
   // Nothing grows until something came that was sent after the last reduction.
   if (news.sent > reduced_) grow(news, now);
 }

@@ -23,6 +23,12 @@ class ProbeTimer {
   /// The peer gave a sign of life, or something is awaited of it from now on.
   // guard(rd-read-after-send): now; => now; backoff_ = 0;
   void heard(Time now) { waiting_since_ = now; }
+  /// The clock went back, which must not hold up the next timeout.
+  void clock_went_back(Time now) {
+    last_sent_ = std::min(last_sent_, now);
+    last_news_ = std::min(last_news_, now);
+    waiting_since_ = std::min(waiting_since_, now);
+  }
   /// The next timeout is as short as the first.
   void reset_backoff() { backoff_ = 0; }
 

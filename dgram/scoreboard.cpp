@@ -18,6 +18,15 @@ TxSlot& Scoreboard::resend(uint64_t sequence, Time now) {
   return again;
 }
 
+void Scoreboard::clock_went_back(Time now) {
+  for (uint64_t at = first_in_flight(); at != kNone; at = next_in_flight(at)) {
+    TxSlot& slot = ring_.at(at);
+    if (slot.sent <= now) continue;
+    slot.sent = now;
+    slot.flags |= TxSlot::repeated;
+  }
+}
+
 /// `from` or the next lost one that is.
 uint64_t Scoreboard::next_urgent(uint64_t from, bool urgent) const {
   if (!urgent) return from;

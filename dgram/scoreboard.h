@@ -104,6 +104,8 @@ class Scoreboard {
   uint64_t next_in_flight(uint64_t after) const {
     return is_last(in_flight_, after) ? kNone : number(slot(after).next);
   }
+  /// The clock went back: those in flight count as sent now, and tell no round trip.
+  void clock_went_back(Time now);
   /// One in flight counts as lost.
   void lose(uint64_t sequence) { mark_lost(sequence); }
 

@@ -16,6 +16,8 @@ constexpr uint16_t kTimeoutsToCollapse = 3;
 // And never sooner than that after the last news: an end may not have been scheduled.
 constexpr Duration kLeastSilence = std::chrono::milliseconds(100);
 constexpr Duration kIdle = std::chrono::seconds(1);
+// By which a clock went back; less holds nothing up for longer than a timeout does.
+constexpr Duration kClockJump = std::chrono::milliseconds(100);
 
 bool acknowledges_unsent(const SequenceWindow& window, uint64_t cumulative, const RdMap* map) {
   if (cumulative >= window.next()) return true;
@@ -88,6 +90,7 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t peer_window, const RdM
   if (old) return News::stale;
   if (acknowledges_unsent(window, cumulative, map)) return News::invalid_ack;
 
+  notice_jump(now);
   if (window.first_unacknowledged() <= cumulative) advanced_ = now;
   Arrivals arrivals;
   scoreboard_.acknowledge(cumulative, peer_window, map, [&](uint64_t sequence, const TxSlot& slot) {
@@ -160,6 +163,16 @@ void Sender::detect_losses(Time now) {
 }
 
 // --- Time.
+
+/// Where the clock went back, what waits for a time would wait for as much longer.
+void Sender::notice_jump(Time now) {
+  if (now + kClockJump >= timer_.last_activity()) return;
+  timer_.clock_went_back(now);
+  scoreboard_.clock_went_back(now);
+  round_lost_ = std::min(round_lost_, now);
+  outstanding_since_ = std::min(outstanding_since_, now);
+  advanced_ = std::min(advanced_, now);
+}
 
 std::optional<Time> Sender::stuck_since() const {
   if (window().idle() || scoreboard_.slot(window().first_unacknowledged()).has(TxSlot::came))

@@ -139,6 +139,7 @@ class Sender {
   void arrived(uint64_t sequence, const TxSlot& slot, Time now, Arrivals& arrivals);
   void account(const Arrivals& arrivals, Time now);
   void detect_losses(Time now);
+  void notice_jump(Time now);
   std::optional<Time> news_deadline(bool wanted, Duration longest) const;
 
   Scoreboard scoreboard_;
