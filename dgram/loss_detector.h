@@ -12,13 +12,13 @@ namespace diwarp::dgram {
 
 /// Tells which transmissions are lost, by time, as RACK does (RFC 8985): one that was made before
 /// another that came is lost once it is overdue by a reordering window. While the network was not
-/// seen to reorder, it is also lost once three later ones came. A retransmission is one like any
-/// other, so it is found lost in the same way. Transmissions are named by their order, which wraps,
-/// and not by sequence numbers. Owned by a Sender, which asks about those in flight from the oldest
-/// on.
+/// seen to reorder, it is also lost once one came that was made three transmissions later, or more.
+/// A retransmission is one like any other, so it is found lost in the same way. Transmissions are
+/// named by their order, which wraps, and not by sequence numbers. Owned by a Sender, which asks
+/// about those in flight from the oldest on.
 class LossDetector {
  public:
-  /// DupThresh (RFC 8985 section 6.2).
+  /// DupThresh (RFC 8985 section 6.2), as a distance: those between may be lost, too.
   static constexpr uint32_t kDuplicateThreshold = 3;
   /// Quarters of the shortest round trip that the reordering window has at most; and never more
   /// than a smoothed round trip.

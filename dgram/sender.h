@@ -23,8 +23,8 @@ namespace diwarp::dgram {
 /// The sending half of an association: which datagrams may go, which are to be sent again and when,
 /// and what follows from what the peer says (docs/reliable.md has the table). Its parts keep what
 /// became of each datagram (Scoreboard), which of them count as lost (LossDetector), how long to
-/// wait for news (ProbeTimer) and how many may be under way (Cubic). Each association has one
-/// of its own. Time comes in as an argument.
+/// wait for news (ProbeTimer), how many may be under way (CongestionController) and when they may
+/// go (Pacer). Each association has one of its own. Time comes in as an argument.
 class Sender {
  public:
   /// `first`: above 0, so that there is one before it. `window`: the peer's, before it has said

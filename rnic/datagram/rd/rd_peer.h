@@ -73,8 +73,8 @@ struct RdWork {
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
 };
 
-/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,488 bytes
-/// while it is idle. With the baton.
+/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,512 bytes
+/// while it is idle, with its place in the tables. With the baton.
 class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdSoonTag>,
                public ListNode<RdTouchedTag>,
