@@ -156,26 +156,34 @@ class RdSimulation {
   }
   /// Neither end does anything for so long.
   void sleep(Duration duration) { now += duration; }
+  /// One end does nothing for so long, and the other one goes on.
+  void sleep_sender(Duration duration) { sender_wakes_ = now + duration; }
+  void sleep_receiver(Duration duration) { receiver_wakes_ = now + duration; }
   /// When step() will have something to do.
   std::optional<Time> next_event() const {
-    std::optional<Time> due = sender.deadline(false, kLongest);
-    if (!wire.empty() && (!due || wire.next_arrival() < *due)) due = wire.next_arrival();
+    std::optional<Time> due = sender_deadline();
+    const auto consider = [&](Time time) { due = due ? std::min(*due, time) : time; };
+    if (!wire.empty()) consider(wire.next_arrival());
+    if (!late_data_.empty()) consider(receiver_wakes_);
+    if (!late_acks_.empty()) consider(sender_wakes_);
     return due;
   }
 
   void step() {
     const std::optional<Time> due = next_event();
     if (due) now = std::max(now, *due);
-    const std::optional<Time> deadline = sender.deadline(false, kLongest);
+    const std::optional<Time> deadline = sender_deadline();
     if (deadline && *deadline <= now && sender.on_deadline(now, false, kLongest)) probe();
     while (!wire.empty() && wire.next_arrival() <= now) {
       const RdPacket packet = wire.take_next();
-      if (packet.data)
-        take_data(packet);
-      else
-        take_ack(packet);
+      (packet.data ? late_data_ : late_acks_).push_back(packet);
     }
-    if (receiver.due() != dgram::Receiver::Due::nothing) acknowledge();
+    if (now >= receiver_wakes_) {
+      for (const RdPacket& packet : std::exchange(late_data_, {})) take_data(packet);
+      if (receiver.due() != dgram::Receiver::Due::nothing) acknowledge();
+    }
+    if (now < sender_wakes_) return;
+    for (const RdPacket& packet : std::exchange(late_acks_, {})) take_ack(packet);
     transmit();
   }
 
@@ -214,6 +222,11 @@ class RdSimulation {
   std::vector<uint64_t> delivered;
 
  private:
+  std::optional<Time> sender_deadline() const {
+    const std::optional<Time> due = sender.deadline(false, kLongest);
+    return due ? std::optional(std::max(*due, sender_wakes_)) : due;
+  }
+
   void take_data(const RdPacket& packet) {
     if (packet.sequence == 0 && packet.content == 0) return receiver.ask_now();
     const auto arrival = receiver.arrived(packet.sequence);
@@ -271,6 +284,9 @@ class RdSimulation {
   dgram::BufferShare share_;
   uint64_t posted_ = 0;
   uint64_t sent_ = 0;
+  // What came while an end sleeps.
+  Time sender_wakes_{}, receiver_wakes_{};
+  std::vector<RdPacket> late_data_, late_acks_;
 
  public:
   RdWire wire;

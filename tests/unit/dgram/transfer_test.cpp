@@ -145,6 +145,7 @@ TEST_CASE("rd: a receiver that takes more again has it at the old rate at once")
 TEST_CASE("rd: a window of the usual size is not the limit where 5 percent are lost") {
   const RdPath path = with_loss(kFar, 0.05);
   const double wide = goodput(path, 40'000);
+  CHECK(wide > 0.95 * goodput(kFar, 40'000));
   RdSimulation narrow(path, 400, 1, CongestionControl::bbr);
   const Time begin = narrow.now;
   REQUIRE(narrow.transfer(40'000, seconds(600)));
@@ -222,6 +223,26 @@ TEST_CASE(
   const double awake = std::chrono::duration<double>(simulation.now - begin - slept).count();
   CHECK(200'000 * 1.7e-6 / awake > 0.8);
   CHECK(simulation.sender.retransmitted() < 200'000 / 100);
+}
+
+TEST_CASE(
+    "rd: one end that is not scheduled for 10 ms, again and again, is no lossy or slower path") {
+  for (const bool of_sender : {true, false}) {
+    INFO((of_sender ? "sender" : "receiver"));
+    RdSimulation simulation(kNear, kWindow);
+    simulation.post(1'000'000);
+    const Time begin = simulation.now;
+    for (Time turn = begin; simulation.released < 200'000; turn += milliseconds(20)) {
+      while (simulation.now < turn && simulation.released < 200'000) simulation.step();
+      if (of_sender)
+        simulation.sleep_sender(milliseconds(10));
+      else
+        simulation.sleep_receiver(milliseconds(10));
+    }
+    const double elapsed = std::chrono::duration<double>(simulation.now - begin).count();
+    CHECK(200'000 * 1.7e-6 / elapsed > 0.4);  // of at most half
+    CHECK(simulation.sender.retransmitted() < 200'000 / 100);
+  }
 }
 
 TEST_CASE("rd: after a second without an acknowledgement all goes on, at the old rate") {
