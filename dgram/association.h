@@ -31,6 +31,7 @@ class Association {
   void begin(uint32_t own, uint16_t peer_window) {
     sender_ = Sender(handshake_.first_sent(own), peer_window, control_);
     receiver_ = Receiver(receiver_.most_kept(), handshake_.first_received(own));
+    receiver_.peer_told(peer_window);
   }
   /// Both sequences are over. Nothing may be kept, and the receiver's memory is given back.
   void end() {

@@ -37,6 +37,8 @@ namespace diwarp::dgram {
 
 inline constexpr size_t kRdHeaderBytes = 24;
 inline constexpr size_t kRdMapWords = 64;
+/// What version 0.1.0 reads: it drops an acknowledgement with more.
+inline constexpr size_t kRdShortMapWords = 16;
 inline constexpr size_t kRdProofBytes = 24;
 inline constexpr size_t kRdCodeBytes = 4;
 inline constexpr size_t kRdFailureBytes = 8;

@@ -85,9 +85,10 @@ BufferedDatagram* Receiver::take_any() {
 RdMap Receiver::map() const {
   RdMap map;
   if (kept_ == 0) return map;
-  const uint64_t words = (highest_ - next_ + 63) / 64;
+  const uint64_t words =
+      std::min<uint64_t>((highest_ - next_ + 63) / 64, long_maps_ ? kRdMapWords : kRdShortMapWords);
   const uint64_t shift = next_ % 64;
-  for (uint64_t at = next_; map.count < std::min<uint64_t>(words, kRdMapWords); at += 64) {
+  for (uint64_t at = next_; map.count < words; at += 64) {
     uint64_t word = word_of(at) << shift;
     if (shift != 0) word |= word_of(at + 63) >> (64 - shift);
     map.words[map.count++] = word;

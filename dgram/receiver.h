@@ -56,7 +56,12 @@ class Receiver {
   // --- Acknowledging.
 
   uint32_t acknowledged() const { return static_cast<uint32_t>(next_ - 1); }
-  /// The datagrams that are kept, from next() on.
+  /// The peer told such a window. One that is wider than a short map is this version's: it reads
+  /// long ones.
+  void peer_told(uint16_t window) {
+    if (window > kRdShortMapWords * 64) long_maps_ = true;
+  }
+  /// The datagrams that are kept, from next() on, as far as the peer reads them.
   RdMap map() const;
   /// The window to tell, where there is memory to keep `room` more datagrams. A window that was
   /// once told stands.
@@ -92,6 +97,7 @@ class Receiver {
 
   uint16_t window_;
   bool urgent_ = false;
+  bool long_maps_ = false;  // the peer reads them
   uint32_t kept_ = 0;
   uint32_t capacity_ = 0;
   uint32_t unacknowledged_ = 0;

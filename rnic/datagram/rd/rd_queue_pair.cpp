@@ -293,6 +293,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
       peer.sender().acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == dgram::Sender::News::invalid_ack)
     return drop(Counter::drop_rd_invalid_ack, peer.address());
+  peer.receiver().peer_told(header.window);
   if (transmission_log_ && news == dgram::Sender::News::progress) [[unlikely]]
     transmission_log_->acknowledged(peer, now);
   peer.times.heard(now);

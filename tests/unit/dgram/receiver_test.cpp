@@ -113,6 +113,7 @@ TEST_CASE("rd receiver: its list grows with the distance of what came early, and
   ReorderBuffer large(1 << 20);
   BufferShare mine;
   Receiver receiver(4096, 1000);
+  receiver.peer_told(4096);
   size_t before = 0;
   for (uint32_t number : {1003U, 1070U, 1500U, 1001U, 5095U}) {
     REQUIRE(receiver.arrived(number) == Arrival::early);
@@ -163,4 +164,23 @@ TEST_CASE("rd receiver: what is left is handed out from the last one on") {
   CHECK(receiver.take_any() == nullptr);
   CHECK(receiver.arrived(1) == Arrival::next);
   receiver.release_memory(buffer, share);
+}
+
+TEST_CASE(
+    "rd receiver: an earlier version, which tells a window of 1,024, gets 16 words of a map") {
+  ReorderBuffer large(1 << 20);
+  BufferShare mine;
+  Receiver receiver(4096);
+  for (uint32_t number : {2U, 1024U, 1025U, 4096U}) {
+    REQUIRE(receiver.arrived(number) == Arrival::early);
+    REQUIRE(receiver.keep(number, &some, large, mine));
+  }
+  receiver.peer_told(1024);
+  CHECK(receiver.map().count == 16);
+  CHECK(receiver.map().size() == 1024);
+  receiver.peer_told(1025);
+  receiver.peer_told(0);
+  CHECK(receiver.map().count == 64);
+  while (receiver.take_any() != nullptr) continue;
+  receiver.release_memory(large, mine);
 }

@@ -131,9 +131,9 @@ class RdSimulation {
  public:
   explicit RdSimulation(const RdPath& path, uint32_t window = 256, uint64_t first = 1,
                         CongestionControl control = CongestionControl::bbr)
-      : wire(path),
-        sender(first, static_cast<uint16_t>(window), control),
-        receiver(window, first) {}
+      : wire(path), sender(first, static_cast<uint16_t>(window), control), receiver(window, first) {
+    receiver.peer_told(static_cast<uint16_t>(window));
+  }
 
   /// Sends `count` numbered datagrams; false if that is not done after `limit`.
   bool transfer(uint64_t count, Duration limit) {
