@@ -13,8 +13,8 @@ namespace diwarp::rnic {
 /// stream may have a part. RcTransmit owns it.
 class RcFpduQueue {
  public:
-  /// Null while there is none: no memory is needed.
-  void use(BurstRing<RcFpdu>::Memory* memory) { ring_.use(memory); }
+  /// As BurstRing has it.
+  void use(std::span<RcFpdu> memory) { ring_.use(memory); }
   void clear() {
     ring_.clear();
     waiting_bytes_ = sent_ = 0;

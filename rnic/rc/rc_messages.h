@@ -46,8 +46,8 @@ class RcMessages {
   void start(ReadyToReceive ready, bool initiator);
   /// The stream is gone: nothing is kept of what was to be sent on it.
   void forget();
-  /// Null while there is no message: no memory is needed.
-  void use(BurstRing<RcMessage>::Memory* memory) { ring_.use(memory); }
+  /// As BurstRing has it.
+  void use(std::span<RcMessage> memory) { ring_.use(memory); }
 
   /// The initiator's first FPDU came: the responder may send (RFC 5044 section 7.1.2).
   void allow() { allowed_ = true; }

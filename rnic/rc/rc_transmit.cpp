@@ -61,21 +61,37 @@ bool RcTransmit::at_boundary() const {
   return fpdus_.sent() == 0 && fpdus_.front().segment.offset == 0;
 }
 
-/// Where there are none yet. False: there is no memory for them now.
+/// Those there are to be. False: there is no memory for any now.
 bool RcTransmit::take_rings() {
   rings_used_ = true;
-  if (rings_) return true;
-  rings_.reset(new (std::nothrow) Rings);
-  if (!rings_) return false;
-  fpdus_.use(&rings_->fpdus);
-  messages_.use(&rings_->messages);
+  const bool enough = many_ || (few_ && !wants_many_);
+  if (enough) return true;
+  if (!wants_many_) return use(few_);
+  if (use(many_)) few_.reset();
+  return few_ || many_;
+}
+
+template <size_t kEntries>
+bool RcTransmit::use(std::unique_ptr<Rings<kEntries>>& rings) {
+  rings.reset(new (std::nothrow) Rings<kEntries>);
+  if (!rings) return false;
+  fpdus_.use(rings->fpdus);
+  messages_.use(rings->messages);
   return true;
 }
 
 void RcTransmit::drop_rings() {
-  fpdus_.use(nullptr);
-  messages_.use(nullptr);
-  rings_.reset();
+  fpdus_.use({});
+  messages_.use({});
+  few_.reset();
+  many_.reset();
+  wants_many_ = false;
+}
+
+/// FPDUs that one burst may have.
+size_t RcTransmit::max_fpdus() const {
+  if (encoder_.markers()) return 1;
+  return many_ ? kBurstFpdus : kFewFpdus;
 }
 
 bool RcTransmit::trim() {
@@ -143,7 +159,7 @@ bool RcTransmit::gather(RcBurst& burst) const {
 /// Frames what there is. True if it stopped before the end for a reason that passes by itself.
 bool RcTransmit::frame(RcBurst& burst, Result& result) {
   const size_t most = burst.context().burst_bytes;
-  while (fpdus_.size() < (encoder_.markers() ? 1 : kBurstFpdus) && fpdus_.waiting_bytes() < most) {
+  while (fpdus_.size() < max_fpdus() && fpdus_.waiting_bytes() < most) {
     if (!messages_.framing()) {
       const RcMessages::Begun begun =
           messages_.begin(burst.context(), {!fpdus_.empty(), zero_copy_.in_flight()});
@@ -158,6 +174,7 @@ bool RcTransmit::frame(RcBurst& burst, Result& result) {
     if (framed == RcFramed::no_memory) result.pending = Pending::more;  // guard(rc-allocation)
     if (framed != RcFramed::fpdu) return true;
   }
+  if (few_ && fpdus_.size() == kFewFpdus) wants_many_ = true;
   return true;
 }
 
@@ -202,9 +219,7 @@ RcFramed RcTransmit::stage(RcFpdu& fpdu, const RcMessage& message, const Context
   if (fpdus_.empty()) copies_.clear_staged();
   // guard(response-copied): condition => true
   if (!needs_copy(fpdu, message)) return RcFramed::fpdu;
-  const bool response = message.origin == Origin::response;
-  const std::span<const Sge> source = response ? std::span(&message.source, 1) : message.sges;
-  return copies_.stage(fpdu, source, context.burst_bytes, context.counters);
+  return copies_.stage(fpdu, message.payload(), context.burst_bytes, context.counters);
 }
 
 /// Books what the stream took. Returns how many FPDUs are done.

@@ -76,7 +76,7 @@ class RcTransmit {
   bool at_boundary() const;
   /// Nothing is framed that is not on the stream.
   bool drained() const { return fpdus_.empty(); }
-  bool keeps_memory() const { return rings_ != nullptr || copies_.keeps_memory(); }
+  bool keeps_memory() const { return few_ || many_ || copies_.keeps_memory(); }
   /// Frees memory that was not used since the last call. True if there may be some to free later.
   bool trim();
 
@@ -86,13 +86,19 @@ class RcTransmit {
 
  private:
   /// What is framed, and the messages of that. There only while something is sent, and until trim()
-  /// finds that nothing was for a while: most queue pairs are idle.
+  /// finds that nothing was for a while: most queue pairs are idle, and most others send one
+  /// message at a time.
+  template <size_t kEntries>
   struct Rings {
-    BurstRing<RcFpdu>::Memory fpdus;
-    BurstRing<RcMessage>::Memory messages;
+    std::array<RcFpdu, kEntries> fpdus;
+    std::array<RcMessage, kEntries> messages;
   };
+  static constexpr size_t kFewFpdus = 4;
 
   bool take_rings();
+  template <size_t kEntries>
+  bool use(std::unique_ptr<Rings<kEntries>>& rings);
+  size_t max_fpdus() const;
   void drop_rings();
   bool gather(RcBurst& burst) const;
   bool frame(RcBurst& burst, Result& result);
@@ -103,7 +109,10 @@ class RcTransmit {
   size_t advance(const Context& context, size_t bytes);
   void finish_message(const Context& context);
 
-  std::unique_ptr<Rings> rings_;
+  // At most one of them is there.
+  std::unique_ptr<Rings<kFewFpdus>> few_;
+  std::unique_ptr<Rings<kBurstFpdus>> many_;
+  bool wants_many_ = false;  // the few were too few
   bool rings_used_ = false;  // since the last trim()
   RcMessages messages_;
   RcFpduQueue fpdus_;  // with markers one at a time, whose bytes are among the copies

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_fpdu_queue.h"
 
-#include <memory>
+#include <vector>
+
 #include "support/catch.h"
 
 using namespace diwarp::rnic;
@@ -9,13 +10,13 @@ using namespace diwarp::rnic;
 namespace {
 
 struct Fixture {
-  Fixture() { queue.use(memory.get()); }
+  Fixture() { queue.use(memory); }
   void push(uint32_t whole) {
     queue.next().whole = whole;
     queue.push();
   }
 
-  std::unique_ptr<BurstRing<RcFpdu>::Memory> memory = std::make_unique<BurstRing<RcFpdu>::Memory>();
+  std::vector<RcFpdu> memory = std::vector<RcFpdu>(kBurstFpdus);
   RcFpduQueue queue;
 };
 
@@ -51,4 +52,18 @@ TEST_CASE("rc fpdu queue: it goes round its memory, and the order stays") {
     f.push(length);
   }
   for (size_t i = 0; i < kBurstFpdus; ++i) CHECK(f.queue.at(i).whole == 2 * kBurstFpdus + 1 + i);
+}
+
+TEST_CASE("rc fpdu queue: what it holds moves into larger memory, and the order stays") {
+  Fixture f;
+  std::vector<RcFpdu> few(4);
+  f.queue.use(few);
+  for (uint32_t length = 1; length <= 6; ++length) {
+    if (f.queue.size() == 4) f.queue.pop();
+    f.push(length);
+  }
+  f.queue.use(f.memory);
+  f.push(7);
+  REQUIRE(f.queue.size() == 5);
+  for (uint32_t i = 0; i < 5; ++i) CHECK(f.queue.at(i).whole == i + 3);
 }
