@@ -170,6 +170,8 @@ class DatagramLink {
   virtual Address local_address() const = 0;
   /// The local address with this number, as an IncomingDatagram has it; of 0 that of the link.
   virtual Address address_of(uint32_t /*number*/) const { return local_address(); }
+  /// The number of one of its local addresses; 0 where it has no numbers.
+  virtual uint32_t number_of(const Address& /*local*/) { return 0; }
 
   /// A link that only receives datagrams to `group` and its port (0: this link's): a multicast
   /// address, or a broadcast address of this host's. `interface` is a name; empty: that of this
@@ -179,13 +181,15 @@ class DatagramLink {
   virtual std::unique_ptr<DatagramLink> open_group(const Address& group,
                                                    std::string_view interface);
 
-  /// A descriptor that polls writable when the link is not full, and, without an input_queue(),
-  /// readable when datagrams wait; -1 where there is none, then `on_ready` is the only signal.
+  /// A descriptor that polls writable when the link is not full, and, without an input_queue() that
+  /// gathers all, readable when datagrams wait; -1 where there is none, then `on_ready` is the only
+  /// signal.
   virtual int descriptor() const { return -1; }
 
   /// Tells whether descriptor() is watched from now on, as it is at first. A link that is asked in
   /// every step instead may receive by other means as well. False when asked to be watched while
-  /// something waits that descriptor() does not show: receive, and ask again.
+  /// something waits that descriptor() does not show: receive, and ask again. May be told the same
+  /// several times.
   virtual bool set_watched(bool /*watched*/) { return true; }
 
   /// Where the link announces, under the key (null: it does not), that receive() has something to

@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "llp/datagram_link.h"
+#include "llp/input_queue.h"
 #include "llp/stream.h"
 
 /// A decorator of a link or a stream passes calls that do not concern it on to the one inside,
-/// which it owns. It does not pass on calls that would bring bytes past it: input queues, sending
-/// without copying, receives into several buffers.
+/// which it owns. It does not pass on calls that would bring bytes past it: input queues that
+/// gather all, sending without copying, receives into several buffers.
 namespace diwarp::llp {
 
 class ForwardingDatagramLink : public DatagramLink {
@@ -23,6 +24,7 @@ class ForwardingDatagramLink : public DatagramLink {
   size_t max_datagram(const Address& to) override { return inner_->max_datagram(to); }
   Address local_address() const override { return inner_->local_address(); }
   Address address_of(uint32_t number) const override { return inner_->address_of(number); }
+  uint32_t number_of(const Address& local) override { return inner_->number_of(local); }
   /// Nothing happens to what a group receives here: its senders' links see to it.
   std::unique_ptr<DatagramLink> open_group(const Address& group,
                                            std::string_view interface) override {
@@ -38,6 +40,11 @@ class ForwardingDatagramLink : public DatagramLink {
     inner_->on_icmp(std::move(callback));
   }
   uint64_t overflowed() const override { return inner_->overflowed(); }
+  InputQueue* input_queue() const override {
+    InputQueue* const queue = inner_->input_queue();
+    return queue != nullptr && !queue->gathers_all() ? queue : nullptr;
+  }
+  void set_key(void* key) override { inner_->set_key(key); }
 
   DatagramLink& inner() const { return *inner_; }
 
@@ -61,6 +68,14 @@ class ForwardingStream : public Stream {
   int descriptor() const override { return inner_->descriptor(); }
   PeerProbe* peer_probe() override { return inner_->peer_probe(); }
   bool set_busy_poll(Duration time) override { return inner_->set_busy_poll(time); }
+  void stay_on_wire() override { inner_->stay_on_wire(); }
+  bool set_watched(bool watched) override { return inner_->set_watched(watched); }
+  RoomNotice room_notice() const override { return inner_->room_notice(); }
+  InputQueue* input_queue() const override {
+    InputQueue* const queue = inner_->input_queue();
+    return queue != nullptr && !queue->gathers_all() ? queue : nullptr;
+  }
+  void set_key(void* key) override { inner_->set_key(key); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
 
   Stream& inner() const { return *inner_; }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "diwarp/address.h"
 #include "llp/peer_probe.h"
+#include "llp/room_notice.h"
 
 namespace diwarp {
 class Counters;
@@ -115,6 +116,15 @@ class Stream {
   /// As for DatagramLink: where the stream announces that it may be read.
   virtual InputQueue* input_queue() const { return nullptr; }
   virtual void set_key(void* /*key*/) {}
+
+  // --- Streams whose bytes may go another way than by the descriptor (rings in shared memory).
+
+  /// Bytes that are sent stay on the wire from now on: what follows counts them (markers).
+  virtual void stay_on_wire() {}
+  /// As for DatagramLink: whether the stream's descriptor and queue tell of all input from now on.
+  virtual bool set_watched(bool /*watched*/) { return true; }
+  /// After a send that took less than all: how the stream tells that there is room.
+  virtual RoomNotice room_notice() const { return RoomNotice::descriptor; }
 
   /// For streams without a descriptor: called, from any thread, when the stream may be read or
   /// written again.

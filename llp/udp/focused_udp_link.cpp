@@ -7,19 +7,6 @@
 #include "llp/udp/udp_open.h"
 
 namespace diwarp::llp {
-namespace {
-
-bool all_go_to(const Destination& peer, std::span<const OutgoingDatagram> burst) {
-  return std::all_of(burst.begin(), burst.end(), [&](const OutgoingDatagram& datagram) {
-    return datagram.to == peer.address && datagram.local == peer.local;
-  });
-}
-
-bool is_a_host(const Address& address) {
-  return !address.is_multicast() && !address.is_broadcast() && !address.is_any();
-}
-
-}  // namespace
 
 std::unique_ptr<FocusedUdpLink> FocusedUdpLink::open(const Address& local,
                                                      const UdpOptions& options,
@@ -29,19 +16,20 @@ std::unique_ptr<FocusedUdpLink> FocusedUdpLink::open(const Address& local,
 }
 
 FocusedUdpLink::FocusedUdpLink(UniqueFd fd, const UdpOptions& options, uint32_t connect_after)
-    : UdpLink(std::move(fd), options), connect_after_(connect_after) {}
+    : UdpLink(std::move(fd), options), connect_after_(connect_after), streak_(connect_after) {}
 
 // --- Sending.
 
 SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
-  if (watched_ || connect_after_ == 0 || burst.empty()) return sender().send(burst);
-  const bool favoured = all_go_to(favourite_, burst);
-  const bool focused = favoured && companion_ != nullptr && !leaving_;
-  const SendResult result = focused ? send_connected(burst) : sender().send(burst);
-  if (companion_ == nullptr)
-    seek(burst.front().destination(), favoured);
-  else
-    doubt(favoured);
+  if (watched_ || !streak_.counts() || burst.empty()) return sender().send(burst);
+  if (companion_ == nullptr) {
+    const SendResult result = sender().send(burst);
+    if (streak_.add(burst)) connect();
+    return result;
+  }
+  const bool favoured = all_go_to(streak_.destination(), burst);
+  const SendResult result = favoured && !leaving_ ? send_connected(burst) : sender().send(burst);
+  doubt(favoured);
   return result;
 }
 
@@ -57,25 +45,22 @@ SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burs
   return rest;
 }
 
-void FocusedUdpLink::seek(const Destination& destination, bool again) {
-  if (!again) favourite_ = destination;
-  streak_ = again ? streak_ + 1 : 0;
-  if (streak_ < connect_after_) return;
-  streak_ = 0;
+void FocusedUdpLink::connect() {
   // A connection to itself would hear nobody else.
-  const bool is_this_link = destination.address == local_address();
-  if (!is_a_host(destination.address) || is_this_link) return;
-  companion_ = beside(destination);
+  const Destination& favourite = streak_.destination();
+  const bool is_this_link = favourite.address == local_address();
+  if (!is_a_host(favourite.address) || is_this_link) return;
+  companion_ = beside(favourite);
   if (companion_ == nullptr) return degradations().add(Counter::connect_refused);
   companion_->on_degradation([this](const Degradation& what) { degradations().add(what.counter); });
   companion_->on_icmp([this](const IcmpReport& report) { report_icmp(report); });
-  looks_ahead_ = kReceivesPerLook;
-  until_look_ = between_looks_ = 1;
+  elsewhere_ = 0;
+  first_socket_.begin();
 }
 
 void FocusedUdpLink::doubt(bool favoured) {
-  streak_ = favoured ? 0 : streak_ + 1;
-  if (streak_ >= connect_after_) leave();
+  elsewhere_ = favoured ? 0 : elsewhere_ + 1;
+  if (elsewhere_ >= connect_after_) leave();
 }
 
 void FocusedUdpLink::leave() {
@@ -91,7 +76,7 @@ void FocusedUdpLink::close_if_done() {
   overflowed_before_ += companion_->overflowed();
   companion_.reset();
   leaving_ = false;
-  streak_ = 0;
+  streak_ = DestinationStreak(connect_after_);
 }
 
 // --- Receiving.
@@ -103,21 +88,12 @@ size_t FocusedUdpLink::receive(ReceiveBatch& batch) {
     const size_t left = companion_->receive(batch);
     return left != 0 ? left : receiver().receive(batch);
   }
-  if (--until_look_ == 0) {
+  if (first_socket_.is_due()) {
     const size_t got = receiver().receive(batch);
-    plan_look(got != 0);
+    first_socket_.looked(got != 0);
     if (got != 0) return got;
   }
   return companion_->receive(batch);
-}
-
-/// When the first socket is asked again: the sooner, the less it was silent. Before the second is
-/// read, it is read empty, for that came earlier; but others may keep filling it.
-void FocusedUdpLink::plan_look(bool came) {
-  if (!came) looks_ahead_ = 0;
-  between_looks_ = came ? 2 : std::min(2 * between_looks_, kReceivesPerLook);
-  until_look_ = looks_ahead_ != 0 ? 1 : between_looks_;
-  if (looks_ahead_ != 0) --looks_ahead_;
 }
 
 bool FocusedUdpLink::set_watched(bool watched) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "llp/favoured_destination.h"
 #include "llp/udp/udp_link.h"
 
 namespace diwarp::llp {
@@ -34,21 +35,18 @@ class FocusedUdpLink final : public UdpLink {
   FocusedUdpLink(UniqueFd fd, const UdpOptions& options, uint32_t connect_after);
 
   SendResult send_connected(std::span<const OutgoingDatagram> burst);
-  void seek(const Destination& destination, bool again);
+  void connect();
   void doubt(bool favoured);
   void leave();
   void close_if_done();
-  void plan_look(bool came);
 
   const uint32_t connect_after_;
   bool watched_ = true;
   bool leaving_ = false;                // the companion is read empty, and then closed
   std::unique_ptr<UdpLink> companion_;  // on the second socket, connected to the favourite
-  Destination favourite_;               // without a companion: where the last burst went
-  uint32_t streak_ = 0;      // of bursts that all went there, or with a companion: elsewhere
-  uint32_t until_look_ = 1;  // receives until the first socket's turn
-  uint32_t between_looks_ = 1;
-  uint32_t looks_ahead_ = 0;        // that the first socket is to have before the second
+  DestinationStreak streak_;  // while there is no companion: its destination is the favourite
+  uint32_t elsewhere_ = 0;    // bursts in a row that did not all go to the favourite
+  LookPlan first_socket_{kReceivesPerLook};
   uint64_t overflowed_before_ = 0;  // at companions that are closed
 };
 

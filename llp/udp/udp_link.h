@@ -47,6 +47,9 @@ class UdpLink : public DatagramLink {
   Address address_of(uint32_t number) const override {
     return number != 0 && socket_.locals ? socket_.locals->at(number) : socket_.local;
   }
+  uint32_t number_of(const Address& local) override {
+    return socket_.locals ? socket_.locals->number_of(local.with_port(0)) : 0;
+  }
 
   /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
   /// its port receive. Broadcasts are taken from the one interface only where the system lets the

@@ -105,7 +105,7 @@ std::string UringQueue::set_up() {
 
 int UringQueue::descriptor() const { return ring_->ring_fd; }
 
-void UringQueue::gather() {
+void UringQueue::gather(bool /*told*/) {
   const std::lock_guard lock(mutex_);
   reap();
   while (UringInput* input = refused_.pop_front()) ready_.push_back(*input);

@@ -108,7 +108,7 @@ class UringQueue final : public InputQueue,
   ~UringQueue() override;
 
   int descriptor() const override;
-  void gather() override;
+  void gather(bool told) override;
   void* next_ready() override;
   Duration silence() override;
   void return_buffers(std::span<const uint16_t> datagram_buffers) override;

@@ -132,7 +132,8 @@ void Engine::unstall() {
 
 /// With the baton: work that this holder leaves must not wait with the thread that waits.
 void Engine::wake_waiting_thread() {
-  wait_.wake_for(transmits_.empty() ? next_turn(timers_, inputs_, clock_.now()) : Time::min());
+  const bool idle = transmits_.empty() && inputs_.watch_announcing();
+  wait_.wake_for(idle ? next_turn(timers_, inputs_, clock_.now()) : Time::min());
 }
 
 /// With the baton held until all is told. Returns how long the wait may last.

@@ -22,8 +22,8 @@ InputSet::InputSet(EngineWait& wait, OnWritable on_writable)
 // --- One step.
 
 size_t InputSet::receive(Time now) {
-  for (llp::InputQueue* queue : queues_) gather(*queue);
   size_t work = 0;
+  for (llp::InputQueue* queue : queues_) work += gather(*queue, false, now);
   for (InputSource* source = busy_polled_.front(); source != nullptr;) {
     InputSource* next = busy_polled_.next(*source);
     const size_t came = source->receive(now);
@@ -56,7 +56,10 @@ size_t InputSet::look_at_poller(Time now) {
   size_t work = 0;
   const size_t count = poller_.wait(events_, Duration::zero());
   for (const llp::PollEvent& event : std::span(events_).first(count)) {
-    if (is_queue(event.key)) continue;  // it only ends a wait
+    if (is_queue(event.key)) {
+      work += gather(*static_cast<llp::InputQueue*>(event.key), true, now);
+      continue;
+    }
     auto& source = *static_cast<InputSource*>(event.key);
     if (event.writable || event.failed) {
       set_wants_writable(source, false);
@@ -67,7 +70,7 @@ size_t InputSet::look_at_poller(Time now) {
     if (!overload_.lasts() && busy_polled_with_descriptor_ >= kBusyPolledSources) begin_overload();
     start_busy_polling(source);
     overload_.count(source.epoch_);
-    work += source.receive(now);
+    work += receive_once(source, now);
   }
   overload_.after_look();
   return work;
@@ -79,14 +82,32 @@ bool InputSet::is_queue(const void* key) const {
 
 // --- Input that is gathered.
 
-void InputSet::gather(llp::InputQueue& queue) {
-  queue.gather();
+size_t InputSet::gather(llp::InputQueue& queue, bool told, Time now) {
+  size_t work = 0;
+  queue.gather(told);
   announcements_.count_gather();
   while (void* key = queue.next_ready()) {
     auto& source = *static_cast<InputSource*>(key);
     announcements_.add(source);
+    tell_room(source);
     start_busy_polling(source);
+    if (!source.linked() && source.reading_) work += receive_once(source, now);
   }
+  return work;
+}
+
+/// What a source announced may be room.
+void InputSet::tell_room(InputSource& source) {
+  if (!std::exchange(source.awaits_room_, false)) return;
+  if (source.transmits_ != nullptr) on_writable_(*source.transmits_);
+}
+
+/// Of a source that may find no place among those that are busy-polled: then it is watched, and
+/// has to know.
+size_t InputSet::receive_once(InputSource& source, Time now) {
+  const size_t came = source.receive(now);
+  if (!source.linked() && !source.gathered_) source.set_watched(true);
+  return came;
 }
 
 Duration InputSet::silence() const {
@@ -135,6 +156,9 @@ bool InputSet::is_alone(const InputSource& source) const {
 // --- The poller.
 
 bool InputSet::watch_until_writable(InputSource& source) {
+  const llp::RoomNotice notice = source.room_notice();
+  source.awaits_room_ = notice == llp::RoomNotice::announcement;
+  if (notice != llp::RoomNotice::descriptor) return source.awaits_room_;
   if (!watch(source)) return false;
   set_wants_writable(source, true);
   return true;
@@ -177,11 +201,12 @@ void InputSet::unwatch(InputSource& source) {
 /// then it has to stay busy-polled.
 bool InputSet::watch(InputSource& source) {
   source.watched_polls_ = 0;
-  if (source.watched_ || source.descriptor_ < 0) return source.watched_;
+  if (source.descriptor_ < 0) return false;
   if (!source.set_watched(true)) {
     wait_.skip_next_wait();
     return false;
   }
+  if (source.watched_) return true;
   const bool reads = source.reading_ && !source.gathered_;
   source.watched_ = poller_.try_add(source.descriptor_, &source, reads, false);
   if (source.watched_ && source.gathered_) ++gathered_watched_count_;
@@ -205,10 +230,13 @@ void InputSet::attach(InputSource& source, TransmitSource* transmits, int descri
     poller_.add(queue->descriptor(), queue);
     queues_.push_back(queue);
   }
-  const bool watched = queue == nullptr && descriptor >= 0;
+  const bool gathered = queue != nullptr && queue->gathers_all();
+  const bool watched = !gathered && descriptor >= 0;
   if (watched) poller_.add(descriptor, &source);
   source.transmits_ = transmits;
-  source.gathered_ = queue != nullptr;
+  source.gathered_ = gathered;
+  source.announces_ = queue != nullptr && !gathered;
+  if (source.announces_) ++announcing_;
   source.always_busy_polled_ = descriptor < 0;
   source.watched_ = watched;
   source.attached_ = true;
@@ -222,11 +250,12 @@ void InputSet::attach(InputSource& source, TransmitSource* transmits, int descri
 void InputSet::detach(InputSource& source) {
   if (!source.attached_) return;
   source.attached_ = false;
+  if (source.announces_) --announcing_;
   announcements_.forget(source);
   stop_busy_polling(source);
   if (source.descriptor_ < 0) return;
   if (source.wants_writable_) --wanting_writable_;
-  source.wants_writable_ = false;
+  source.wants_writable_ = source.awaits_room_ = false;
   if (source.watched_) poller_.remove(source.descriptor_);
   if (!source.gathered_)
     --with_descriptor_;

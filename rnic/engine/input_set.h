@@ -43,7 +43,7 @@ class InputSet {
 
   InputSet(EngineWait& wait, OnWritable on_writable);
 
-  /// Takes the source into service. `descriptor` is watched for input, if no `queue` gathers that;
+  /// Takes the source into service. `descriptor` is watched for input, if no `queue` gathers all;
   /// -1: there is none, and the source is asked in every step. `transmits` sends over the same
   /// link; null: nothing does. Throws Error where the system cannot watch it.
   void attach(InputSource& source, TransmitSource* transmits, int descriptor,
@@ -67,6 +67,9 @@ class InputSet {
 
   /// Before a thread waits: all sources have to be in the poller. False where some cannot be.
   bool watch_all();
+  /// The same while one waits, after a step of another thread's. In the poller they are all the
+  /// time, but those with an input queue beside may have been awake.
+  bool watch_announcing() { return announcing_ == 0 || watch_all(); }
   /// How long all is well without a step while all descriptors stay silent.
   Duration silence() const;
 
@@ -85,7 +88,9 @@ class InputSet {
   void update_watch(InputSource& source);
   void unwatch_gathered(InputSource& source);
 
-  void gather(llp::InputQueue& queue);
+  size_t gather(llp::InputQueue& queue, bool told, Time now);
+  void tell_room(InputSource& source);
+  size_t receive_once(InputSource& source, Time now);
 
   EngineWait& wait_;
   const OnWritable on_writable_;
@@ -99,6 +104,7 @@ class InputSet {
   size_t busy_polled_with_descriptor_ = 0;  // of those, the busy-polled ones
   size_t wanting_writable_ = 0;
   size_t gathered_watched_count_ = 0;  // whose input is gathered, and which the poller has as well
+  size_t announcing_ = 0;              // with an input queue that does not gather all
   // Sources whose input is gathered are busy-polled no longer than a step, so what they announced
   // lately stands here.
   RecentAnnouncements announcements_;

@@ -114,7 +114,7 @@ inline size_t RcBurst::gather(const RcFpdu& fpdu, size_t skip, const RcMessage& 
     room[0] = ConstBytes(fpdu.staged + skip, length);
     return 1;
   }
-  if (walked_ != &message) cursor_ = ddp::SgeCursor(message.sges);
+  if (walked_ != &message) cursor_ = ddp::SgeCursor(message.payload());
   walked_ = &message;
   cursor_.seek(fpdu.segment.offset + skip);
   return cursor_.take_pieces(length, room);

@@ -30,6 +30,12 @@ struct RcMessage {
   rdmap::ReadRequest read = {};
   Sge source = {};
 
+  /// The memory that its payload is in, where it has no body. Of this message, which may move.
+  std::span<const Sge> payload() const {
+    const bool is_read = origin == Origin::response && body_bytes == 0;
+    return is_read ? std::span(&source, 1) : sges;
+  }
+
   /// Makes this a new message without payload. `read`, `source` and `body` keep what they held:
   /// nothing reads them before they are set.
   void begin(Origin of) {

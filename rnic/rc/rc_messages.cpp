@@ -146,7 +146,6 @@ bool RcMessages::describe_response(const rdmap::ReadRequest& request,
   added.header.tagged_offset = request.sink_offset;
   added.read = request;
   added.source = *source;
-  added.sges = {&added.source, 1};
   // guard(rows:response-without-header): => added.length = request.length, added.body_bytes = 4;
   added.length = request.length;
   return true;

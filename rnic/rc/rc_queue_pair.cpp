@@ -109,6 +109,7 @@ void RcQueuePair::attach(NegotiatedConnection& connection) {
   parameters_ = connection.parameters;
   const bool copies = options_.copy_payload && parameters_.crc;
   stream_.allow_zero_copy(parameters_.send_markers || copies);
+  if (parameters_.send_markers) stream_->stay_on_wire();
   peer_watch_.start(stream_->peer_probe(),
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(parameters_.ord);
@@ -176,6 +177,16 @@ size_t RcQueuePair::receive(Time now) {
   if (result == RcEnd::none && receive_.came() == 0) return 0;
   settle(result, now);
   return 1;
+}
+
+/// Input that is not read now need not be told of.
+bool RcQueuePair::set_watched(bool watched) {
+  const bool reads = stream_ && !receive_.delivery().held() && !closing_.peer_closed();
+  return !reads || stream_->set_watched(watched);
+}
+
+llp::RoomNotice RcQueuePair::room_notice() const {
+  return stream_ ? stream_->room_notice() : llp::RoomNotice::descriptor;
 }
 
 /// Whether a responder need not wait for its initiator.

@@ -64,6 +64,8 @@ class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossH
   RcObservers& observers() { return observers_; }
 
   size_t receive(Time now) override;
+  bool set_watched(bool watched) override;
+  llp::RoomNotice room_notice() const override;
   Served transmit(Time now) override;
 
  protected:

@@ -25,8 +25,8 @@ void RcStream::attach_none() {
 
 void RcStream::attach(std::unique_ptr<llp::Stream> stream) {
   Engine& engine = device_.engine();
-  detach_endpoint(engine, endpoint_);
   stream = device_.connector().serve(std::move(stream));
+  detach_endpoint(engine, endpoint_);
   try {
     attach_link(engine, endpoint_, *stream);
   } catch (...) {

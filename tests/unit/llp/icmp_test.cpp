@@ -59,7 +59,7 @@ void receive_until(DatagramLink& link, const Told& told, size_t count) {
   ReceiveBatch batch(8, 65536, 1024);
   const auto deadline = std::chrono::steady_clock::now() + 5s;
   while (told.reports.size() < count && std::chrono::steady_clock::now() < deadline) {
-    if (InputQueue* queue = link.input_queue()) queue->gather();
+    if (InputQueue* queue = link.input_queue()) queue->gather(true);
     if (link.receive(batch) == 0) std::this_thread::sleep_for(1ms);
   }
 }

@@ -68,7 +68,7 @@ bool wait_input(Link& link) {
   if (queue == nullptr) return wait_readable(link.descriptor());
   link.set_key(&link);
   do {
-    queue->gather();
+    queue->gather(true);
     while (void* key = queue->next_ready()) {
       if (key == &link) return true;
     }

@@ -40,11 +40,11 @@ TEST_CASE("while every request is refused datagrams are received, and the ring s
     // No descriptor tells of it: a thread that sleeps has to look again after a while.
     const Duration silence = scene.queue->silence();
     CHECK((silence == UringQueue::kRetry || silence == Duration::zero()));
-    scene.queue->gather();
+    scene.queue->gather(true);
     REQUIRE(scene.queue->next_ready() == link.get());
     REQUIRE(link->receive(scene.batch) == 1);
     received.push_back(test::text_of(scene.batch.datagrams()[0].bytes));
-    scene.queue->gather();
+    scene.queue->gather(true);
     REQUIRE(scene.queue->next_ready() == link.get());
     REQUIRE(link->receive(scene.batch) == 0);
   }
@@ -52,7 +52,7 @@ TEST_CASE("while every request is refused datagrams are received, and the ring s
   CHECK(scene.count(Counter::uring_refused) >= 20);
 
   faults->uring_every = 0;
-  scene.queue->gather();
+  scene.queue->gather(true);
   REQUIRE(scene.queue->next_ready() == link.get());
   CHECK(link->receive(scene.batch) == 0);
   CHECK(scene.count(Counter::uring_rearmed) == 0);  // there was none before
@@ -94,7 +94,7 @@ TEST_CASE("a stream loses nothing while requests are refused now and then") {
     const auto rest = std::string_view(text).substr(sent, 100'000);
     const ssize_t part = ::send(writer.get(), rest.data(), rest.size(), MSG_DONTWAIT);
     if (part > 0) sent += static_cast<size_t>(part);
-    scene.queue->gather();
+    scene.queue->gather(true);
     while (scene.queue->next_ready() != nullptr) {
     }
     const IoResult got = stream->receive(buffer);

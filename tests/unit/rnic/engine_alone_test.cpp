@@ -42,7 +42,7 @@ class Announcer final : public llp::InputQueue {
  public:
   explicit Announcer(std::deque<Talker>& talkers) : talkers_(talkers) {}
   int descriptor() const override { return fd_.get(); }
-  void gather() override { next_ = 0; }
+  void gather(bool) override { next_ = 0; }
   void* next_ready() override {
     while (next_ < talkers_.size() && !talkers_[next_].talks) ++next_;
     return next_ < talkers_.size() ? static_cast<InputSource*>(&talkers_[next_++]) : nullptr;

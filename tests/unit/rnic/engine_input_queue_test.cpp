@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 class QuietQueue final : public llp::InputQueue {
  public:
   int descriptor() const override { return fd_.get(); }
-  void gather() override {
+  void gather(bool) override {
     ++gathered;
     if (due_at_gather.exchange(false)) ready_ = true;
   }
