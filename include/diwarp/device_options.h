@@ -51,6 +51,24 @@ constexpr std::optional<IoBackend> parse_io_backend(std::string_view name) {
   return std::nullopt;
 }
 
+/// Whether what goes to queue pairs of this host goes through shared memory (docs/local.md).
+enum class LocalPath : uint8_t {
+  automatic,  ///< where the other end is a device of the same user that has it as well
+  off,        ///< nothing does, and the device is not met
+  require,    ///< all does, from the first datagram on, or is not sent. For tests
+};
+
+/// Each LocalPath and its name, as the tools take it.
+struct LocalPathName {
+  LocalPath local;
+  std::string_view name;
+};
+inline constexpr std::array kLocalPaths = {
+    LocalPathName{LocalPath::automatic, "auto"},
+    LocalPathName{LocalPath::off, "off"},
+    LocalPathName{LocalPath::require, "require"},
+};
+
 /// Whether a device that is opened by its address may be a hardware device (docs/bridge.md).
 enum class Hardware : uint8_t {
   never,   ///< software
@@ -107,6 +125,17 @@ struct DeviceOptions {
   /// Not with io_uring.
   size_t zerocopy_from = 0;
   IoBackend io = IoBackend::automatic;
+  /// Between devices of this host and user, in one network and PID namespace, where both have it.
+  /// Not with io_uring.
+  LocalPath local = LocalPath::automatic;
+  /// So many bursts in a row to one destination of this host earn it a ring in shared memory; 0:
+  /// none does.
+  uint32_t local_after = 8;
+  /// Bytes of such a ring: a power of two from 256 KiB to 8 MiB. A datagram that finds it full is
+  /// lost; a stream waits.
+  size_t local_ring = size_t{1} << 20;
+  /// Rings that the device fills, and as many that it reads.
+  uint32_t max_local_peers = 64;
   /// What the device sends and receives is written to this file as well, as packets of IP that
   /// Wireshark reads (pcapng); "%p" in it is the number of the process; empty: DIWARP_PCAP's, if
   /// any. The file holds payload, and is readable by the user alone (docs/capture.md).

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <utility>
 
 #include "llp/backend.h"
 #include "llp/capture/capture.h"
 #include "llp/impairment/impaired_backend.h"
+#include "llp/local/local_backend.h"
 #include "llp/syscall/syscall_backend.h"
 #include "llp/uring/uring_backend.h"
 
@@ -15,8 +17,8 @@ namespace {
 BackendRow decorated_syscall_row() {
   BackendRow row = syscall_row();
   row.open = [](const BackendSetup& setup, std::string& why_not) {
-    return impaired_as_wanted(captured_as_asked(syscall_row().open(setup, why_not), setup),
-                              setup.counters);
+    auto backend = local_as_asked(syscall_row().open(setup, why_not), setup);
+    return impaired_as_wanted(captured_as_asked(std::move(backend), setup), setup.counters);
   };
   return row;
 }

@@ -37,9 +37,10 @@ ROOMS = {
         "syscall": ["udp", "tcp"],
         "uring": ["udp", "tcp"],
         "memory": [""],
+        "local": ["socket"],
         "capture": [""],
         "impairment": [""],
-        "backends": ["syscall", "uring", "impairment", "capture"],  # the table of them
+        "backends": ["syscall", "uring", "local", "impairment", "capture"],  # the table of them
     },
     "rnic": {
         "engine": [],

@@ -43,7 +43,9 @@ struct Pair {
   }
   /// A ring's queue pairs have one socket.
   static Device open() {
-    return Device::open("127.0.0.1", {.progress = Progress::manual, .io = IoBackend::syscall});
+    return Device::open(
+        "127.0.0.1",
+        {.progress = Progress::manual, .io = IoBackend::syscall, .local = LocalPath::off});
   }
 
   /// So many messages there and back; both devices are polled without a pause.

@@ -52,12 +52,14 @@ class Posters {
     if (number >= seen_.size() || number >= received_.load() + kWindow) return;
     if (!next_.compare_exchange_strong(number, number + 1)) return;
     const Sge sge{&number, sizeof number, 0};
-    // A full queue empties as soon as someone polls.
+    // A full queue empties as soon as someone polls: at the target as well, where that has to take
+    // part before anything can be sent.
     while (source_.qp.post_send({.sges = {&sge, 1},
                                  .flags = SendFlags::inline_data | SendFlags::signaled,
                                  .destination = target_.address()}) == Errc::queue_full) {
       std::array<WorkCompletion, 16> batch;
       source_.send_cq.poll(batch);
+      poll_receives();
     }
   }
 

@@ -278,10 +278,18 @@ inline std::pair<RawStream, RawStream> raw_pair(int buffer = 0) {
 
 inline StreamEnd stream_of(RawStream socket) { return raw::adopt(socket.take()); }
 
-/// Both of them as streams.
+/// What this program's devices have in place of a new stream to another device of theirs; null: the
+/// stream itself.
+inline StreamEnd (*between_devices)(StreamEnd) = nullptr;
+
+/// Both of them as streams of devices.
 inline std::pair<StreamEnd, StreamEnd> socket_streams(int buffer = 0) {
   auto [first, second] = raw_pair(buffer);
-  return {stream_of(std::move(first)), stream_of(std::move(second))};
+  const auto end = [](RawStream socket) {
+    StreamEnd stream = stream_of(std::move(socket));
+    return between_devices == nullptr ? std::move(stream) : between_devices(std::move(stream));
+  };
+  return {end(std::move(first)), end(std::move(second))};
 }
 
 // --- Bytes into and out of a stream that nobody else serves.

@@ -62,7 +62,7 @@ TEST_CASE("a reader on all addresses of both families knows its target's respons
   CHECK(same(reader.memory, target.memory));
 }
 
-TEST_CASE("a Read over sockets from a port that nobody has ends by its timeout") {
+TEST_CASE("a Read over sockets from a port that nobody has ends by its timeout", "[nobody]") {
   Ends ends("127.0.0.1");
   uint16_t port = 0;
   {

@@ -11,11 +11,14 @@
 /// Two devices over real sockets of the host, whose parties exchange messages of all kinds.
 namespace diwarp::test {
 
+// Nothing goes past the sockets, unless the program's devices know nothing else.
+
 inline DeviceOptions by_hand(DeviceOptions options = {}) {
   options.progress = Progress::manual;
+  options.local = LocalPath::off;
   return options;
 }
-inline const DeviceOptions kByThreads{.progress = Progress::thread};
+inline const DeviceOptions kByThreads{.progress = Progress::thread, .local = LocalPath::off};
 
 /// A pair of devices on loopback.
 struct Sockets {

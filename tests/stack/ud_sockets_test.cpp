@@ -143,7 +143,7 @@ TEST_CASE("a device on one IPv6 address refuses IPv4 destinations") {
   CHECK(party.send(loopback4(5), 0, 10) == Errc::invalid_destination);
 }
 
-TEST_CASE("a queue pair can live on a bound descriptor that is handed in", "[plain]") {
+TEST_CASE("a queue pair can live on a bound descriptor that is handed in", "[kernel][plain]") {
   Device device = Device::open("127.0.0.1");
   RawSocket socket(loopback4(0));
   const Address address = socket.address();
@@ -261,7 +261,8 @@ TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on") {
   CHECK(drops(device) == std::size(wrong));
 }
 
-TEST_CASE("sending to a port where nobody listens neither fails nor harms what follows") {
+TEST_CASE("sending to a port where nobody listens neither fails nor harms what follows",
+          "[nobody]") {
   Device device = Device::open("127.0.0.1");
   Party a(device, kRoomy);
   Party b(device, kRoomy);

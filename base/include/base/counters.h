@@ -99,6 +99,11 @@ namespace diwarp {
   X(jumbo_refused,          "links that stopped fragmenting since their send buffer is too small") \
   X(busy_poll_refused,      "sockets whose busy polling the system did not let be set (CAP_NET_ADMIN)") \
   X(connect_refused,        "links that got no second socket for the destination they send to most") \
+  X(local_peers,            "rings in shared memory that queue pairs got to others of this host")  \
+  X(local_datagrams,        "datagrams sent through shared memory")                         \
+  X(local_bytes,            "their bytes")                                                  \
+  X(local_overflow,         "datagrams lost since a ring in shared memory was full")        \
+  X(local_refused,          "rings in shared memory, and connections for them, that either side refused") \
   X(uring_rearmed,          "requests of io_uring's that bring input, made since the one before had ended") \
   X(uring_no_buffers,       "requests of io_uring's that bring input and found no free buffer")  \
   X(uring_refused,          "times the kernel did not take requests of io_uring's, mostly for want of memory") \

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "llp/backend.h"
+
+namespace diwarp::llp {
+
+/// The backend with shared memory for what goes to queue pairs of this host, if the device's
+/// options want that; else as it is. Null stays null.
+std::unique_ptr<Backend> local_as_asked(std::unique_ptr<Backend> inner, const BackendSetup& setup);
+
+}  // namespace diwarp::llp

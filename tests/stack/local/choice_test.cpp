@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes through shared memory in this program, whose devices send nothing another way.
+#include "stack/socket_exchange.h"
+
+#include "llp/local/local_stream.h"
+#include "stack/rc_support.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+namespace {
+
+/// Streams that the cases make themselves, past the connector.
+[[maybe_unused]] const bool kStreamsAreLocal = [] {
+  between_devices = [](StreamEnd stream) -> StreamEnd {
+    return std::make_unique<llp::LocalStream>(std::move(stream), true);
+  };
+  return true;
+}();
+
+}  // namespace
+
+TEST_CASE("all operations over datagrams go through shared memory, in both modes") {
+  const QpType type = GENERATE(QpType::ud, QpType::rd);
+  const bool manual = GENERATE(true, false);
+  CAPTURE(to_string(type), manual);
+  Datagrams scene(type, manual ? by_hand() : kByThreads);
+  scene.run();
+  CHECK(scene.count("local_peers") == 2);
+  CHECK(scene.count("local_datagrams") == scene.count("tx_datagrams"));
+  CHECK(scene.count("rx_datagrams") == scene.count("local_datagrams"));
+  CHECK(scene.count("local_overflow") == 0);
+  CHECK(scene.count("local_refused") == 0);
+}
+
+TEST_CASE("all operations over streams go through shared memory, in both modes") {
+  const bool manual = GENERATE(true, false);
+  CAPTURE(manual);
+  Streams scene(0, manual ? by_hand() : kByThreads);
+  scene.run();
+  CHECK(scene.count("local_peers") == 2);
+  CHECK(scene.count("rc_tx_bytes") != 0);
+  CHECK(scene.count("local_bytes") == scene.count("rc_tx_bytes"));
+  CHECK(scene.count("rc_rx_bytes") == scene.count("local_bytes"));
+  CHECK(scene.count("local_refused") == 0);
+}
+
+TEST_CASE("a connection that is made by connecting and accepting goes through shared memory") {
+  Device one = Device::open("127.0.0.1");
+  Device two = Device::open("127.0.0.1");
+  RcParty a(one);
+  RcParty b(two);
+  connect(a, b, two);
+  for (RcParty* from : {&a, &b}) {
+    RcParty& into = from == &a ? b : a;
+    const Sge room = into.mr->sge(64, 64);
+    REQUIRE_FALSE(into.qp.post_recv({.sges = {&room, 1}}));
+    REQUIRE_FALSE(from->post(WrOpcode::send, 0, 64, {}));
+    CHECK(next(from->send_cq).status == WcStatus::success);
+    CHECK(next(into.recv_cq).byte_count == 64);
+  }
+  for (const Device* device : {&one, &two}) {
+    CHECK(device->counter("local_bytes") != 0);
+    CHECK(device->counter("local_bytes") == device->counter("rc_tx_bytes"));
+  }
+}
+
+TEST_CASE("a device says that it sends through shared memory") {
+  const Device device = Device::open("127.0.0.1");
+  CHECK(device.query().datagram_backend.find("shared memory") != std::string::npos);
+  CHECK(device.query().stream_backend.find("shared memory") != std::string::npos);
+}
