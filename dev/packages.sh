@@ -16,7 +16,7 @@ packages_for() {
       # tests/wireshark: tshark, the versions of Lua that Wireshark has or had, and ethtool for captures.
       wireshark) printf '%s\n' tshark lua5.2 lua5.3 lua5.4 iproute2 ethtool ;;
       # diwarp-compare: the program it is compared with, and what makes its plots. It runs without them.
-      compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
+      compare) printf '%s\n' libfabric-bin ucx-utils gnuplot-nox ;;
       # diwarp-lab: what draws, and what its tests read tables and schemas with. It runs without them.
       lab) printf '%s\n' python3-matplotlib python3-pandas python3-jsonschema ;;
       # tests/format and dev/format: this version, as each formats differently.

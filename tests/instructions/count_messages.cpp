@@ -44,7 +44,8 @@ constexpr uint64_t first_messages = 1200;
 
 struct End {
   explicit End(diwarp::QpType type)
-      : device(diwarp::Device::open("127.0.0.1", {.progress = diwarp::Progress::manual})),
+      : device(diwarp::Device::open(
+            "127.0.0.1", {.progress = diwarp::Progress::manual, .local = diwarp::LocalPath::off})),
         pd(device),
         cq(device, 2 * max_depth),
         qp(pd, {.type = type,

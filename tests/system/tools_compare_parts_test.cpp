@@ -6,6 +6,7 @@
 #include "compare/fabric.h"
 #include "compare/figures.h"
 #include "compare/plot.h"
+#include "compare/ucx.h"
 #include "support/catch.h"
 
 namespace diwarp::tools {
@@ -39,6 +40,21 @@ TEST_CASE("the output of fi_pingpong without a figure gives none") {
         std::string("fi_getinfo: ../prov/provider.c:1, ret=-61 (No data available)\n")}) {
     CAPTURE(output);
     CHECK_FALSE(parse_fi_pingpong(output).has_value());
+  }
+}
+
+TEST_CASE("the output of ucx_perftest is read by its titles, and without them gives no figure") {
+  const std::string titles =
+      "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n";
+  const std::string figures = " 500,0.260,3363.977,8709.472,297.27,114.82,297,115\n";
+  const auto parsed = parse_ucx_perftest(titles + figures);
+  REQUIRE(parsed);
+  CHECK(parsed->latency == 8709.472);
+  CHECK(parsed->bandwidth == Catch::Approx(114.82 * 1048576));
+  for (const std::string& output : {std::string(), titles, figures, titles + "1,2\n",
+                                    titles + " 500,0.260,3363.977,-,297.27,114.82,297,115\n"}) {
+    CAPTURE(output);
+    CHECK_FALSE(parse_ucx_perftest(output).has_value());
   }
 }
 

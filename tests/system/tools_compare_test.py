@@ -38,7 +38,8 @@ def check_row(row, rounds):
 
 
 # Only of programs that are not ours, and where the host forbids it, there may be no figure.
-UNMEASURED = {"^fabric-": r"fi_pingpong is not installed|fi_pingpong -p .* (failed:|in time)",
+UNMEASURED = {"^(local-)?fabric-": r"fi_pingpong is not installed|fi_pingpong -p .* (failed:|in time)",
+              "^local-ucx-": r"ucx_perftest is not installed|ucx_perftest: .* (failed:|in time)",
               "^idle-queue-pairs$": r"needs \d+ file descriptors",
               "^ud-.*-bandwidth$": "this kernel has no UDP_SEGMENT"}
 

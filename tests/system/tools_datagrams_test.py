@@ -212,9 +212,9 @@ def wrong_groups(program):
 
 @case()
 def unusable_groups_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 7, "transport": "ud", "op": "send",
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 8, "transport": "ud", "op": "send",
              "verify": False, "segment": "mtu", "completion": "complete",
-             "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
+             "streams": 1, "bidirectional": False, "rows": 1, "token": 7, "congestion": "bbr"}
     group = {"address": "239.1.1.1", "port": 4000, "stag": 1 << 20}
     for wrong, part in ((7, "address"), ({}, "address"), ({**group, "address": "x"}, "address"),
                         ({**group, "port": 0}, "port"), ({**group, "stag": 3}, "stag"),
@@ -258,9 +258,9 @@ def peer_killed(program, transport, operation, victim):
 
 @case()
 def unusable_memory_ends_the_run():
-    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 7, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 8, "transport": "ud",
              "op": "write-record", "verify": False, "segment": "mtu", "completion": "complete",
-             "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
+             "streams": 1, "bidirectional": False, "rows": 1, "token": 7, "congestion": "bbr"}
     for memory, part in ((None, "stag"), (7, "stag"), ({"stag": 1}, "offset")):
         server, address = start_server("pingpong")
         row = {"type": "row", "size": 64, "rate": 0, "partial": False, "port": 9}

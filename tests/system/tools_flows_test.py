@@ -192,9 +192,9 @@ def offloads(program, gso, gro):
 @case()
 def options_of_another_version_are_refused():
     """A server reads what it can take, and says what it cannot."""
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 7, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 8, "transport": "ud",
              "op": "write-record", "verify": False, "segment": "mtu", "completion": "complete",
-             "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
+             "streams": 1, "bidirectional": False, "rows": 1, "token": 7, "congestion": "bbr"}
     server, address = start_server("bandwidth", "127.0.0.1:0")
     for name, value in (("streams", 0), ("streams", 65), ("streams", "x"), ("bidirectional", 1),
                         ("completion", "sometimes"), ("completion", 7)):

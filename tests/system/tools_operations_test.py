@@ -99,9 +99,9 @@ def peer_killed(program, operation, victim):
     check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
 
 
-HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 7, "transport": "rc", "op": "write",
+HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 8, "transport": "rc", "op": "write",
          "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
-         "bidirectional": False, "rows": 1, "token": 7}
+         "bidirectional": False, "rows": 1, "token": 7, "congestion": "bbr"}
 ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "partial": False,
        "port": 1}
 

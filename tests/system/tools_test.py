@@ -320,9 +320,9 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 7, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 8, "transport": "ud",
              "op": "send", "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
-             "bidirectional": False, "rows": 1, "token": 7}
+             "bidirectional": False, "rows": 1, "token": 7, "congestion": "bbr"}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
     for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
                         ("iterations", "x"), ("port", 0), ("port", 70000), ("rate", None)):

@@ -207,7 +207,7 @@ def planted():
     plant("reliable_open", "an open with a peer epoch", "rd_header", (19, 1))
     plant("reliable_open", "an open that acknowledges", "rd_header", (31, 1))
     plant("reliable_acknowledgement", "half a word of a map", "rd_header", cut=4)
-    plant("reliable_acknowledgement", "17 words of a map", "rd_header", more=bytes(15 * 8))
+    plant("reliable_acknowledgement", "65 words of a map", "rd_header", more=bytes(63 * 8))
     plant("reliable_acknowledgement", "an acknowledgement with a sequence", "rd_header", (27, 1))
     plant("reliable_reset", "a reset with a window", "rd_header", (11, 1))
     plant("reliable_reset", "a reset that remembers", "rd_header", (9, 2))

@@ -17,17 +17,33 @@ constexpr const char* kCaptureHelp =
     "Write what the device sends and receives to FILE as packets that Wireshark reads (with "
     "--loopback, that of the first client); %p in it: the process's number";
 
-std::string hardware_names(const char* separator) {
+constexpr const char* kLocalHelp =
+    "Whether what goes to this host goes through shared memory (require: nothing goes another "
+    "way)";
+
+template <class Names>
+std::string names_of(const Names& all, const char* separator) {
   std::string names;
-  for (const HardwareName& one : kHardwareChoices)
-    names.append(names.empty() ? "" : separator).append(one.name);
+  for (const auto& one : all) names.append(names.empty() ? "" : separator).append(one.name);
   return names;
 }
 
 Hardware parse_hardware(const std::string& text) {
   for (const HardwareName& one : kHardwareChoices)
     if (one.name == text) return one.hardware;
-  throw Failure("--hardware is one of " + hardware_names(", ") + ", not " + text + ".");
+  throw Failure("--hardware is one of " + names_of(kHardwareChoices, ", ") + ", not " + text + ".");
+}
+
+LocalPath parse_local(const std::string& text) {
+  for (const LocalPathName& one : kLocalPaths)
+    if (one.name == text) return one.local;
+  throw Failure("--local is one of " + names_of(kLocalPaths, ", ") + ", not " + text + ".");
+}
+
+std::string_view name_of(LocalPath local) {
+  for (const LocalPathName& one : kLocalPaths)
+    if (one.local == local) return one.name;
+  return "";
 }
 
 /// As the user named it, for messages.
@@ -48,6 +64,7 @@ Device DeviceChoice::open(const Address& address, DeviceOptions options) const {
   options.hardware = hardware;
   if (captures_here) options.pcap = pcap;
   options.pcap_limit = pcap_limit;
+  options.local = local;
   try {
     return name.empty() ? Device::open(address.with_port(0), options) : Device::open(name, options);
   } catch (const Error& error) {
@@ -59,10 +76,15 @@ void DeviceChoice::check_name() const {
   if (!name.empty()) open({});
 }
 
+DeviceArguments::DeviceArguments(LocalPath local) : local_(name_of(local)) {}
+
 void DeviceArguments::add_to(CLI::App& app, const std::string& otherwise) {
   app.add_option("--device", device_, kDeviceHelp + otherwise + ")")->type_name("NAME|ADDR");
   app.add_option("--hardware", hardware_, kHardwareHelp)
-      ->type_name(hardware_names("|"))
+      ->type_name(names_of(kHardwareChoices, "|"))
+      ->capture_default_str();
+  app.add_option("--local", local_, kLocalHelp)
+      ->type_name(names_of(kLocalPaths, "|"))
       ->capture_default_str();
   auto* const file = app.add_option("--pcap", pcap_, kCaptureHelp)->type_name("FILE");
   app.add_option("--pcap-limit", pcap_limit_,
@@ -77,7 +99,8 @@ DeviceChoice DeviceArguments::choice() const {
   return {.name = device_,
           .hardware = parse_hardware(hardware_),
           .pcap = pcap_,
-          .pcap_limit = pcap_limit_};
+          .pcap_limit = pcap_limit_,
+          .local = parse_local(local_)};
 }
 
 void check_device(const Device& device, const DeviceChoice& choice, Operation operation) {

@@ -22,6 +22,7 @@ struct DeviceChoice {
   /// As DeviceOptions has them.
   std::string pcap = {};
   uint64_t pcap_limit = DeviceOptions{}.pcap_limit;
+  LocalPath local = DeviceOptions{}.local;
 
   /// Throws Failure with the library's message.
   Device open(const Address& address, DeviceOptions options = {}) const;
@@ -33,13 +34,15 @@ struct DeviceChoice {
 /// on this host, and the file of the first end has all packets.
 void capture_at_the_first_end();
 
-/// --device, --hardware, --pcap and --pcap-limit. Declared before and read after CLI parses, which
-/// fills the texts between.
+/// --device, --hardware, --local, --pcap and --pcap-limit. Declared before and read after CLI
+/// parses, which fills the texts between.
 class DeviceArguments {
  public:
+  /// `local`: what --local is where it is not given.
+  explicit DeviceArguments(LocalPath local = DeviceOptions{}.local);
   /// `otherwise` says where the device is without them.
   void add_to(CLI::App& app, const std::string& otherwise);
-  /// Throws Failure with a message on a word that --hardware does not take.
+  /// Throws Failure with a message on a word that --hardware or --local does not take.
   DeviceChoice choice() const;
 
  private:
@@ -47,6 +50,7 @@ class DeviceArguments {
   std::string hardware_ = "never";
   std::string pcap_;
   uint64_t pcap_limit_ = DeviceOptions{}.pcap_limit;
+  std::string local_;
 };
 
 /// Throws Failure with a message if the device lacks what the operation needs. `choice` is what it

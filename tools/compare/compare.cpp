@@ -22,7 +22,9 @@ constexpr const char* kDescription =
     "Compares diwarp between two processes of this host with programs made of nothing but "
     "sockets, over the same protocols: each way is measured once a round, one after the other, "
     "since absolute figures vary from run to run. A row is the median of the rounds' ratios, "
-    "and their quartiles. Both ends poll, each bound to a processor. Latencies are half round "
+    "and their quartiles. What the rows named local-* measure goes through shared memory, all "
+    "else through the network's stack. Both ends poll, each bound to a processor. Latencies are "
+    "half round "
     "trips; bandwidths and rates are what arrives at the receiver.";
 
 struct Options {
@@ -60,7 +62,7 @@ std::optional<Options> read_options(int argc, char** argv) {
   std::vector<int> cpus;
   std::vector<std::string> sizes;
   bool quick = false;
-  DeviceArguments device;
+  DeviceArguments device(LocalPath::off);  // the rows of shared memory have it all the same
   app.add_option("--rounds", rounds, "Measurements of each way (default 7)")->type_name("N");
   app.add_option("--time", time, "Milliseconds of a measurement (default 250)")->type_name("MS");
   app.add_option("--size", sizes,

@@ -3,23 +3,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "common/failure.h"
-#include "common/interrupt.h"
-#include "common/socket.h"
 #include "compare/captured.h"
+#include "compare/tcp_ports.h"
 
 namespace diwarp::tools {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 /// For one run of both processes, and for its server to end when its client has.
@@ -34,25 +30,6 @@ std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
-}
-
-/// Whether a TCP socket of this host listens on the port (/proc/net/tcp: the second word is the
-/// local address, the fourth the state, 0A for LISTEN).
-bool is_listened_at(uint16_t port) {
-  char wanted[8];
-  std::snprintf(wanted, sizeof wanted, ":%04X", port);
-  for (const char* name : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream file(name);
-    for (std::string line; std::getline(file, line);) {
-      const std::vector<std::string> words = words_of(line);
-      if (words.size() > 3 && words[1].ends_with(wanted) && words[3] == "0A") return true;
-    }
-  }
-  return false;
-}
-
-uint16_t free_tcp_port(const Address& address) {
-  return ControlListener(address.with_port(0)).address().port();
 }
 
 class FabricLane final : public Lane {
@@ -96,19 +73,10 @@ class FabricLane final : public Lane {
       const uint16_t port = free_tcp_port(address);
       auto child = std::make_unique<Captured>(place_.cpus[1],
                                               command(iterations, {"-B", std::to_string(port)}));
-      if (comes_up(*child, port, deadline)) return {port, std::move(child)};
+      if (wait_until_listened_at(port, *child, deadline)) return {port, std::move(child)};
       const bool taken = child->output().find("Address already in use") != std::string::npos;
       if (!taken || attempt == kPortsTried) fail("server", *child);
     }
-  }
-
-  static bool comes_up(Captured& server, uint16_t port, Time deadline) {
-    while (!is_listened_at(port)) {
-      check_interrupted();
-      const bool ended = server.finish(steady_clock::now() + milliseconds(5));
-      if (ended || steady_clock::now() > deadline) return false;
-    }
-    return true;
   }
 
   std::vector<std::string> command(uint64_t iterations, const std::vector<std::string>& role) {

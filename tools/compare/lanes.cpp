@@ -6,6 +6,7 @@
 #include "compare/lane.h"
 #include "compare/memory.h"
 #include "compare/socket_lanes.h"
+#include "compare/ucx.h"
 #include "compare/verbs_lanes.h"
 
 namespace diwarp::tools {
@@ -41,8 +42,22 @@ Make many(const VerbsWay& way) {
   return [way](const Place& place) { return make_verbs_rate(place, sized(way, place)); };
 }
 
+/// The same through shared memory.
+Make local(const Make& make) {
+  return [make](const Place& place) {
+    Place within = place;
+    within.device.local = LocalPath::automatic;
+    return make(within);
+  };
+}
+
 Make held(QpType type, bool used) {
   return [=](const Place& place) { return make_memory_lane(place, type, used); };
+}
+
+LaneInfo ucx(std::string_view name, const UcxWay& way) {
+  const auto make = [way](const Place& place) { return ucx_lane(sized(way, place))(place); };
+  return {name, way.bandwidth ? Kind::bandwidth : Kind::ping_pong, make, ucx_obstacle};
 }
 
 LaneInfo fabric(std::string_view name, const FabricWay& way) {
@@ -120,6 +135,25 @@ std::vector<LaneInfo> make_table() {
       fabric("fabric-rxd-small", {"udp;ofi_rxd", "rdm", kSmall}),
       {"rd-large-ping", ping_pong, ping({.transport = rd, .size = kMega})},
       fabric("fabric-rxd-large", {"udp;ofi_rxd", "rdm", kMega}),
+      {"ud-local-ping", latency, local(ping({.transport = ud}))},
+      {"ud-local-record-ping", latency, local(ping({.transport = ud, .operation = write_record}))},
+      {"rd-local-ping", latency, local(ping({.transport = rd}))},
+      {"rc-local-ping", latency, local(ping({.transport = rc}))},
+      {"ud-local-record", bandwidth,
+       local(flow({.transport = ud, .operation = write_record, .size = kMega}))},
+      {"rc-local-write", bandwidth,
+       local(flow({.transport = rc, .operation = write, .size = kMega}))},
+      {"rc-local-nocrc-write", bandwidth,
+       local(flow({.transport = rc, .operation = write, .size = kMega, .crc = false}))},
+      {"ud-local-rate-64", rate, local(many({.transport = ud, .size = kSmall, .window = kWindow}))},
+      {"rd-local-small-ping", ping_pong, local(ping({.transport = rd}))},
+      {"rc-local-small-ping", ping_pong, local(ping({.transport = rc, .crc = false}))},
+      fabric("fabric-shm-small", {"shm", "rdm", kSmall}),
+      ucx("ucx-posix-small", {.size = kSmall}),
+      {"rc-local-large-ping", ping_pong,
+       local(ping({.transport = rc, .size = kMega, .crc = false}))},
+      fabric("fabric-shm-large", {"shm", "rdm", kMega}),
+      ucx("ucx-posix-bandwidth", {.size = kMega, .bandwidth = true}),
       {"ud-idle-memory", Kind::memory, held(ud, false)},
       {"ud-used-memory", Kind::memory, held(ud, true)},
       {"rc-idle-memory", Kind::memory, held(rc, false)},

@@ -12,6 +12,7 @@
 #include "common/socket.h"
 #include "compare/fabric.h"
 #include "compare/socket_lanes.h"
+#include "compare/ucx.h"
 
 namespace diwarp::tools {
 namespace {
@@ -63,6 +64,7 @@ Json describe_machine(const Address& address) {
   machine["io_available"] = available_backends();
   machine["crc_backend"] = attributes.crc_backend;
   machine["libfabric"] = fabric_version();
+  machine["ucx"] = ucx_version();
   machine["rmem_max"] = first_line("/proc/sys/net/core/rmem_max");
   machine["wmem_max"] = first_line("/proc/sys/net/core/wmem_max");
   machine["tcp_rmem"] = first_line("/proc/sys/net/ipv4/tcp_rmem");
