@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -100,15 +101,16 @@ void ConnectionSet::look(const std::function<void(const News&)>& on_news,
                          const std::function<void(UniqueFd)>& on_arrival) {
   std::array<epoll_event, kMaxLocalEvents> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) {
-    if (events[i].data.u64 == kListenerKey) {
+  for (const epoll_event& event : std::span(events).first(count < 0 ? 0 : size_t(count))) {
+    const uint64_t key = event.data.u64;
+    if (key == kListenerKey) {
       accept(on_arrival);
       continue;
     }
-    const Member* const member = find(events[i].data.u64 & ~kProcessBit);
+    const Member* const member = find(key & ~kProcessBit);
     if (member == nullptr) continue;  // removed for news of another one
     const News news = member->what;
-    if ((events[i].data.u64 & kProcessBit) != 0) news.connection->end();
+    if ((key & kProcessBit) != 0) news.connection->end();
     on_news(news);
   }
 }
