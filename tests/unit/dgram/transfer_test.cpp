@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <algorithm>
 #include <numeric>
 
@@ -154,7 +155,7 @@ TEST_CASE("rd: a window of the usual size is not the limit where 5 percent are l
 }
 
 TEST_CASE("rd: the two controllers share a bottleneck") {
-  for (const size_t queue : {5, 10, 15, 20, 50, 100, 200}) {
+  for (const size_t queue : std::array<size_t, 7>{5, 10, 15, 20, 50, 100, 200}) {
     INFO("queue " << queue);
     RdPath path = kShared;
     path.queue = queue;
@@ -168,7 +169,7 @@ TEST_CASE("rd: the two controllers share a bottleneck") {
 }
 
 TEST_CASE("rd: the two controllers share a queue that is short beside a long round trip") {
-  for (const size_t queue : {5, 10, 20}) {
+  for (const size_t queue : std::array<size_t, 3>{5, 10, 20}) {
     INFO("queue " << queue);
     RdPath path = kFar;
     path.queue = queue;
