@@ -70,7 +70,7 @@ class LocalBackend final : public Backend {
     } catch (const Error& error) {
       looked_for_ = !settings_.required;
       if (settings_.required) throw;
-      log::warn(error.what());
+      log::tell(LogLevel::info, {}, [&] { return std::string(error.what()); });
     }
     return peers_.get();
   }

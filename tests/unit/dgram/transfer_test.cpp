@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "support/catch.h"
