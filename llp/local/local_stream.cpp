@@ -266,6 +266,8 @@ IoResult LocalStream::receive_before_ring(std::span<const Bytes> buffers) {
   }
   const uint64_t before = received_;
   IoResult result = receive_on_wire(buffers);
+  // What the peer wrote into the ring before it ended the stream comes before the end.
+  if (result.status == IoStatus::closed && knows_begin()) return receive_into(buffers);
   if (result.bytes == 0) return result;
   received_ = before;
   const bool now_known = knows_begin();

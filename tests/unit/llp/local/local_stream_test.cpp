@@ -5,7 +5,6 @@
 #include "llp/local/local_stream.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <functional>
@@ -345,14 +344,25 @@ TEST_CASE("what is read while the peer enters a ring and leaves it again comes i
   }
   REQUIRE(one.count(Counter::local_peers) == 1);
   // Between the look at the ring and the look at the socket.
-  hooked.next = [&] {
-    Connected::send(one, " ring ");
-    REQUIRE(one.count(Counter::local_bytes) == 6);
-    REQUIRE(one.stream->leave_engine());
-    Connected::send(one, "final");
-    ::usleep(1000);
-  };
-  CHECK(Connected::receive(two, 100) == "0123 ring final");
+  SECTION("with bytes behind the ring") {
+    hooked.next = [&] {
+      Connected::send(one, " ring ");
+      REQUIRE(one.count(Counter::local_bytes) == 6);
+      REQUIRE(one.stream->leave_engine());
+      Connected::send(one, "final");
+    };
+    CHECK(Connected::receive(two, 100) == "0123 ring final");
+  }
+  SECTION("with the end of the stream behind the ring") {
+    REQUIRE(Connected::receive(two, 4) == "0123");
+    hooked.next = [&] {
+      Connected::send(one, "ring");
+      one.stream->shutdown_send();
+      wait_for(hooked.descriptor(), POLLRDHUP);
+    };
+    CHECK(Connected::receive(two, 100) == "ring");
+    CHECK(Connected::end(two).status == IoStatus::closed);
+  }
 }
 
 TEST_CASE("a ring that is given up before anything was sent over it changes nothing") {
