@@ -380,12 +380,18 @@ void LocalStream::drop_first() {
 
 bool LocalStream::set_watched(bool watched) {
   const bool quiet = inner().set_watched(watched);
-  if (!watched || !rings_) return quiet;
-  if (rings_->in.empty()) return quiet && rings_->behind.empty();
+  if (!watched || !rings_ || fall_asleep()) return quiet;
+  woken();
+  return false;
+}
+
+/// False where there is something that the stream below does not tell of.
+bool LocalStream::fall_asleep() {
+  if (rings_->in.empty()) return rings_->behind.empty();
   RingIn& ring = *rings_->in.front();
   // One that has ended is asked until its end is known.
   rings_->asleep = !ring.ended && ring.consumer.sleep();
-  return quiet && rings_->asleep;
+  return rings_->asleep;
 }
 
 // --- Rings come and go.
@@ -432,9 +438,14 @@ void LocalStream::end_idle() {
     enter();
     return leave();
   }
-  const bool idle =
-      rings_->out && (rings_->out->connection->is_over() || !rings_->out->producer.used());
-  if (idle) leave();
+  if (rings_->out && is_idle(*rings_->out)) leave();
+}
+
+/// Whether nothing was put into the ring since the last call, though it had room.
+bool LocalStream::is_idle(RingOut& ring) const {
+  if (ring.connection->is_over()) return true;
+  const bool awaits_room = rings_->full_in_row != 0 || rings_->notice == RoomNotice::announcement;
+  return !ring.producer.used() && !awaits_room;
 }
 
 void LocalStream::leave_rings() {

@@ -96,6 +96,7 @@ class LocalStream final : public ForwardingStream, public RingUser {
   IoResult wait_for_ring();
   void seek();
   void enter();
+  bool is_idle(RingOut& ring) const;
   void leave();
 
   IoResult receive_on_wire(std::span<const Bytes> buffers);
@@ -108,6 +109,7 @@ class LocalStream final : public ForwardingStream, public RingUser {
   IoResult look_at_wire(std::span<const Bytes> buffers);
   IoResult look_for_end();
   void drop_first();
+  bool fall_asleep();
   void leave_rings();
 
   LocalPeers* peers_ = nullptr;  // null: not served

@@ -103,7 +103,7 @@ void InputSet::tell_room(InputSource& source) {
 }
 
 /// Of a source that may find no place among those that are busy-polled: then it is watched, and
-/// has to know.
+/// has to know. Where its descriptor does not tell of more that it has, it announces itself.
 size_t InputSet::receive_once(InputSource& source, Time now) {
   const size_t came = source.receive(now);
   if (!source.linked() && !source.gathered_) source.set_watched(true);

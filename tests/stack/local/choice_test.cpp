@@ -2,6 +2,9 @@
 // What goes through shared memory in this program, whose devices send nothing another way.
 #include "stack/socket_exchange.h"
 
+#include <memory>
+#include <vector>
+
 #include "llp/local/local_stream.h"
 #include "stack/rc_support.h"
 
@@ -69,4 +72,26 @@ TEST_CASE("a device says that it sends through shared memory") {
   const Device device = Device::open("127.0.0.1");
   CHECK(device.query().datagram_backend.find("shared memory") != std::string::npos);
   CHECK(device.query().stream_backend.find("shared memory") != std::string::npos);
+}
+
+TEST_CASE("more streams than an engine polls without pause go through rings at once") {
+  constexpr size_t kStreams = 24;
+  constexpr size_t kBytes = 300'000;  // a queue pair reads an entry of these in several steps
+  const Device one = Device::open("127.0.0.1");
+  const Device two = Device::open("127.0.0.1");
+  std::vector<std::unique_ptr<RcParty>> from;
+  std::vector<std::unique_ptr<RcParty>> into;
+  for (size_t i = 0; i < kStreams; ++i) {
+    from.push_back(std::make_unique<RcParty>(one, RcOptions{.memory = kBytes}));
+    into.push_back(std::make_unique<RcParty>(two, RcOptions{.memory = kBytes}));
+    connect(*from[i], *into[i], two);
+    from[i]->fill(pattern(kBytes, static_cast<uint32_t>(i)));
+    into[i]->post_receives(1, kBytes);
+  }
+  for (const auto& party : from) REQUIRE_FALSE(party->send(0, kBytes));
+  for (size_t i = 0; i < kStreams; ++i) {
+    CHECK(next(into[i]->recv_cq).status == WcStatus::success);
+    CHECK(same(from[i]->memory, into[i]->memory));
+  }
+  CHECK(one.counter("local_bytes") == one.counter("rc_tx_bytes"));
 }

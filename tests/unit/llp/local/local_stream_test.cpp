@@ -202,6 +202,22 @@ TEST_CASE("a sender that was refused often is told of room once the receiver mak
   CHECK(pair.try_send(pair.one, "room").status == IoStatus::ok);
 }
 
+TEST_CASE("a sender that waits for room keeps its ring, however long") {
+  Connected pair;
+  pair.earn();
+  const std::string text(100'000, 'x');
+  size_t sent = 0;
+  while (pair.one.stream->room_notice() != RoomNotice::announcement)
+    sent += pair.try_send(pair.one, text).bytes;
+  for (int second = 0; second < 5; ++second) {
+    pair.one.clock.advance(std::chrono::seconds(2));
+    CHECK_FALSE(pair.one.step());
+  }
+  CHECK(pair.one.stream->room_notice() == RoomNotice::announcement);
+  CHECK(pair.receive(pair.two, sent).size() == sent);
+  CHECK(pair.one.step());
+}
+
 TEST_CASE("the end in order comes after all bytes of the ring") {
   Connected pair;
   pair.earn();
@@ -302,6 +318,19 @@ TEST_CASE("a stream that is watched is woken for its ring") {
   CHECK_FALSE(pair.two.stream->set_watched(true));
   CHECK(pair.receive(pair.two, 4) == "wake");
   CHECK(pair.two.stream->set_watched(true));
+}
+
+TEST_CASE("a stream that is watched while its ring has more announces itself") {
+  Connected pair;
+  pair.earn();
+  pair.send(pair.one, "in parts");
+  CHECK(pair.receive(pair.two, 2) == "in");
+  pair.two.step();
+  CHECK_FALSE(pair.two.stream->set_watched(true));
+  CHECK(pair.two.step());
+  CHECK(pair.receive(pair.two, 6) == " parts");
+  CHECK(pair.two.stream->set_watched(true));
+  CHECK_FALSE(pair.two.step());
 }
 
 TEST_CASE("what reaches a stream by TCP while its peer is in a ring breaks it") {
