@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "llp/local/full_fence.h"
+#include "llp/network_order.h"
+
 namespace diwarp::llp {
 
 namespace {
@@ -13,7 +16,7 @@ constexpr size_t kLinesBehind = 2 * kCacheLine;
 /// Each side stores, and then looks at what the other one stores: without a full fence between them
 /// both could miss the other's (store buffers).
 bool take_back(std::atomic<uint32_t>& flag) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
   return flag.load(std::memory_order_relaxed) != 0 &&
          flag.exchange(0, std::memory_order_relaxed) != 0;
 }
@@ -57,6 +60,7 @@ RingStatus RingProducer::put(std::span<const ConstBytes> pieces, size_t size,
     if (!piece.empty()) std::memcpy(to, piece.data(), piece.size());
     to += piece.size();
   }
+  order_by_network();
   ring_.header(at).store(EntryHeader::of(kind, size).word(), std::memory_order_release);
   if (skipped != 0)
     ring_.header(written_).store(EntryHeader::of(EntryHeader::Kind::skip, 0).word(),
@@ -69,7 +73,7 @@ RingStatus RingProducer::put(std::span<const ConstBytes> pieces, size_t size,
 bool RingProducer::await_room(size_t size) {
   std::atomic<uint32_t>& awaits = ring_.control().awaits_room;
   awaits.store(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
   const size_t bytes = entry_bytes(size);
   if (make_room(skipped_before(bytes) + bytes + kLinesBehind) == RingStatus::full) return true;
   awaits.store(0, std::memory_order_relaxed);
@@ -94,6 +98,7 @@ RingConsumer::Taken RingConsumer::next() {
                      entry.kind() == EntryHeader::Kind::end;
   const bool credible = known && length <= kMaxDatagram &&
                         entry_bytes(length) <= ring_.capacity() - ring_.offset(taken_);
+  order_by_network();
   if (!credible) return {RingStatus::broken};  // guard(ring-entry): condition => false
   return {RingStatus::ok, length, entry.kind()};
 }
@@ -134,7 +139,7 @@ bool RingConsumer::something_waits() const {
 
 bool RingConsumer::sleep() {
   ring_.control().asleep.store(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
   if (!something_waits()) return true;
   awake();
   return false;
