@@ -36,10 +36,14 @@ TEST_CASE("RC peers may disconnect at the same time with sends on both sides") {
   RcParty a(device);
   RcParty b(device);
   connect(a, b, device);
-  a.post_receives(1, 100);
+  a.post_receives(2, 100);
   b.post_receives(1, 100);
   REQUIRE_FALSE(a.send(0, 100));
   CHECK(next(b.recv_cq).status == WcStatus::success);
+  // The next Send of b goes out as it is posted, before the end that a sends.
+  REQUIRE_FALSE(b.send(0, 100));
+  CHECK(next(b.send_cq).status == WcStatus::success);
+  CHECK(next(a.recv_cq).status == WcStatus::success);
   REQUIRE_FALSE(b.send(0, 100));
   auto other = std::async(std::launch::async, [&] { b.qp.disconnect({.timeout = kPatience}); });
   a.qp.disconnect({.timeout = kPatience});

@@ -58,8 +58,8 @@ def window(operation, window):
 def lossy(operation, *options):
     """A run whose messages are longer than the receive buffer that they come into."""
     run("bandwidth", "--loopback", "--op", operation, "--size", "1M", "--iterations", 30, "--warmup", 2,
-        "--udp-buffer", "4K", "--segment", 1472, "--window", 2, "--max-loss", 100, "--json",
-        path("rows.json"), *options)
+        "--udp-buffer", "4K", "--local", "off", "--segment", 1472, "--window", 2, "--max-loss", 100,
+        "--json", path("rows.json"), *options)
     return rows_of("rows.json")[0]
 
 
