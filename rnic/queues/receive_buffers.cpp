@@ -35,8 +35,8 @@ void ReceiveBuffers::share_given_back() {
 void ReceiveBuffers::flush() {
   if (!own_) return;
   own_->publish_withheld();
-  const ReceiveOutcome flushed{.source = {}, .status = WcStatus::wr_flush_error};
-  while (ReceiveEntry* entry = own_->take_receive()) complete(*entry, flushed);
+  while (ReceiveEntry* entry = own_->take_receive())
+    complete(*entry, {.source = {}, .status = WcStatus::wr_flush_error});
 }
 
 void ReceiveBuffers::clear() {
