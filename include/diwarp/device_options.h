@@ -131,9 +131,9 @@ struct DeviceOptions {
   /// So many bursts in a row to one destination of this host earn it a ring in shared memory; 0:
   /// none does.
   uint32_t local_after = 8;
-  /// Bytes of such a ring: a power of two from 256 KiB to 8 MiB. A datagram that finds it full is
-  /// lost; a stream waits.
-  size_t local_ring = size_t{1} << 20;
+  /// Bytes of such a ring: a power of two from 256 KiB to 8 MiB. A datagram that finds it full, and
+  /// whose receiver does not read, is lost; a stream waits.
+  size_t local_ring = size_t{2} << 20;
   /// Rings that the device fills, and as many that it reads.
   uint32_t max_local_peers = 64;
   /// What the device sends and receives is written to this file as well, as packets of IP that

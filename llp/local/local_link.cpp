@@ -124,8 +124,8 @@ RingOut* LocalLink::ring_to(const Destination& to) {
   return found->get();
 }
 
-/// What finds no room is lost, as in a socket's buffer. Where the ring is of no use any more, the
-/// rest of the run is for the link below.
+/// What finds no room is lost, as in a socket's buffer, unless the receiver makes some by now.
+/// Where the ring is of no use any more, the rest of the run is for the link below.
 SendResult LocalLink::send_over(RingOut& ring, std::span<const OutgoingDatagram> run) {
   SendResult result;
   uint64_t bytes = 0;
@@ -135,6 +135,10 @@ SendResult LocalLink::send_over(RingOut& ring, std::span<const OutgoingDatagram>
     const size_t size = datagram.size();
     const RingStatus status = ring.producer.put(datagram.pieces, size);
     if (status == RingStatus::closed || status == RingStatus::broken) break;
+    if (status == RingStatus::full && ring.patience.lasts(ring.producer)) {
+      result.status = SendStatus::would_block;
+      break;
+    }
     if (status == RingStatus::full)
       ++lost;
     else
@@ -143,7 +147,7 @@ SendResult LocalLink::send_over(RingOut& ring, std::span<const OutgoingDatagram>
   }
   if (ring.producer.must_wake()) ring.connection->nudge(LocalPacket::Kind::wake);
   peers_.count_sent(result.sent - lost, bytes, lost);
-  if (result.sent != run.size()) drop(ring);
+  if (result.sent != run.size() && result.status == SendStatus::ok) drop(ring);
   return result;
 }
 

@@ -25,10 +25,18 @@ bool take_back(std::atomic<uint32_t>& flag) {
 
 // --- The producer.
 
-/// The bytes at the end of the memory that an entry does not fit in.
+/// The bytes at the end of the memory that an entry does not fit in, or is not to use.
 size_t RingProducer::skipped_before(size_t bytes) const {
   const size_t left = ring_.capacity() - ring_.offset(written_);
-  return bytes <= left ? 0 : left;
+  return bytes <= left && !begins_anew(bytes) ? 0 : left;
+}
+
+/// A ring that is read as fast as it is filled stays within its first part, and so in the cache.
+/// The consumer is asked once in so many bytes.
+bool RingProducer::begins_anew(size_t bytes) const {
+  const size_t at = ring_.offset(written_);
+  const bool asks = at / kLeastRing != (at + bytes) / kLeastRing;
+  return asks && ring_.control().consumed.load(std::memory_order_acquire) == written_;
 }
 
 /// So that `bytes` from written_ on are free.
@@ -93,8 +101,7 @@ RingConsumer::Taken RingConsumer::next() {
   }
   if (entry.word() == 0) return {};
   const size_t length = entry.length();
-  const bool known = entry.kind() == EntryHeader::Kind::datagram ||
-                     entry.kind() == EntryHeader::Kind::begin ||
+  const bool known = entry.carries() || entry.kind() == EntryHeader::Kind::begin ||
                      entry.kind() == EntryHeader::Kind::end;
   const bool credible = known && length <= kMaxDatagram &&
                         entry_bytes(length) <= ring_.capacity() - ring_.offset(taken_);
@@ -117,18 +124,18 @@ RingConsumer::Taken RingConsumer::take(Bytes room) { return take_whole(next(), r
 RingConsumer::Taken RingConsumer::take_some(Bytes room) {
   if (part_ == 0) {
     const Taken entry = next();
-    const bool whole = entry.kind != EntryHeader::Kind::datagram || entry.length <= room.size();
+    const bool whole = !entry.carries() || entry.length <= room.size();
     if (entry.status != RingStatus::ok || whole) return take_whole(entry, room);
-    whole_ = entry.length;
+    cut_ = entry;
   }
-  const size_t length = std::min(room.size(), whole_ - part_);
+  const size_t length = std::min(room.size(), cut_.length - part_);
   std::memcpy(room.data(), ring_.payload(taken_) + part_, length);
   part_ += length;
-  if (part_ == whole_) {
-    taken_ += entry_bytes(whole_);
+  if (part_ == cut_.length) {
+    taken_ += entry_bytes(cut_.length);
     part_ = 0;
   }
-  return {RingStatus::ok, length};
+  return {RingStatus::ok, length, cut_.kind};
 }
 
 bool RingConsumer::must_tell_room() { return take_back(ring_.control().awaits_room); }

@@ -44,6 +44,7 @@ class EntryHeader {
   enum class Kind : uint8_t {
     none,
     datagram,  ///< or, in a stream's ring, bytes of the stream
+    unsealed,  ///< the same, but the CRCs in it were not computed, and are not to be checked
     skip,      ///< the next entry is at the beginning of the ring
     begin,     ///< of a stream: the position at which it enters the ring (8 bytes)
     end,       ///< of a stream: it leaves the ring, in which nothing follows
@@ -57,6 +58,8 @@ class EntryHeader {
 
   constexpr uint64_t word() const { return word_; }
   constexpr Kind kind() const { return static_cast<Kind>(word_ & 0xFF); }
+  /// A datagram, or bytes of a stream; else what is said of the ring.
+  constexpr bool carries() const { return kind() == Kind::datagram || kind() == Kind::unsealed; }
   /// Bytes behind the header; at most kMaxDatagram, unless the other side lies.
   constexpr size_t length() const { return static_cast<size_t>(word_ >> 16); }
 
@@ -121,11 +124,16 @@ class RingProducer {
   /// that it falls asleep.
   bool must_wake();
 
+  /// Bytes of entries that the consumer has taken, as put() has seen it.
+  uint64_t consumed() const { return consumed_; }
+  size_t capacity() const { return ring_.capacity(); }
+
   /// Whether something was put since the last call.
   bool used() { return std::exchange(used_, false); }
 
  private:
   size_t skipped_before(size_t bytes) const;
+  bool begins_anew(size_t bytes) const;
   RingStatus make_room(size_t bytes);
 
   const RingView ring_;
@@ -142,6 +150,8 @@ class RingConsumer {
     RingStatus status = RingStatus::empty;
     size_t length = 0;
     EntryHeader::Kind kind = EntryHeader::Kind::datagram;
+
+    bool carries() const { return EntryHeader::of(kind, length).carries(); }
   };
   /// Copies the next entry to `room`; `full`, and it stays, where that is too small for it.
   Taken take(Bytes room);
@@ -168,7 +178,7 @@ class RingConsumer {
   const RingView ring_;
   uint64_t taken_ = 0;  // position of the next entry
   size_t part_ = 0;     // bytes of that one that were taken
-  size_t whole_ = 0;    // how many it has, where a part was taken
+  Taken cut_;           // what it is, where a part was taken
 };
 
 }  // namespace diwarp::llp

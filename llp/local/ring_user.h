@@ -17,6 +17,31 @@
 
 namespace diwarp::llp {
 
+/// So often a datagram that finds a ring full is tried anew before it is lost.
+inline constexpr uint32_t kTriesForRoom = 256;
+/// The consumer has to take one of so many parts of the ring for as many tries more.
+inline constexpr size_t kPartsOfRing = 8;
+
+/// How long a datagram that finds a ring full is held back instead of lost: while the receiver
+/// reads, but is slower than the sender. One that has stopped makes nobody wait.
+class RingPatience {
+ public:
+  /// After put() found the ring full: whether to try again.
+  bool lasts(const RingProducer& producer) {
+    if (producer.consumed() - consumed_ >= producer.capacity() / kPartsOfRing) {
+      consumed_ = producer.consumed();
+      tries_ = 0;
+    }
+    if (tries_ == kTriesForRoom) return false;
+    ++tries_;
+    return true;
+  }
+
+ private:
+  uint64_t consumed_ = 0;  // when it began to wait
+  uint32_t tries_ = 0;     // since then
+};
+
 /// A ring that this side fills.
 struct RingOut {
   RingOut(uint32_t ring, const Destination& destination, SharedMemory shared,
@@ -32,6 +57,7 @@ struct RingOut {
   const SharedMemory memory;
   const std::shared_ptr<LocalConnection> connection;
   RingProducer producer;
+  RingPatience patience;
 };
 
 /// A ring that this side reads.

@@ -65,6 +65,7 @@ Device DeviceChoice::open(const Address& address, DeviceOptions options) const {
   if (captures_here) options.pcap = pcap;
   options.pcap_limit = pcap_limit;
   options.local = local;
+  options.local_ring = local_ring;
   try {
     return name.empty() ? Device::open(address.with_port(0), options) : Device::open(name, options);
   } catch (const Error& error) {
@@ -86,6 +87,11 @@ void DeviceArguments::add_to(CLI::App& app, const std::string& otherwise) {
   app.add_option("--local", local_, kLocalHelp)
       ->type_name(names_of(kLocalPaths, "|"))
       ->capture_default_str();
+  app.add_option("--local-ring", local_ring_,
+                 "Memory that one direction has there: a power of two from 256K to 8M")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES")
+      ->default_str("2M");
   auto* const file = app.add_option("--pcap", pcap_, kCaptureHelp)->type_name("FILE");
   app.add_option("--pcap-limit", pcap_limit_,
                  "The most that FILE may hold; later packets are left out")
@@ -100,7 +106,8 @@ DeviceChoice DeviceArguments::choice() const {
           .hardware = parse_hardware(hardware_),
           .pcap = pcap_,
           .pcap_limit = pcap_limit_,
-          .local = parse_local(local_)};
+          .local = parse_local(local_),
+          .local_ring = local_ring_};
 }
 
 void check_device(const Device& device, const DeviceChoice& choice, Operation operation) {

@@ -23,6 +23,7 @@ struct DeviceChoice {
   std::string pcap = {};
   uint64_t pcap_limit = DeviceOptions{}.pcap_limit;
   LocalPath local = DeviceOptions{}.local;
+  size_t local_ring = DeviceOptions{}.local_ring;
 
   /// Throws Failure with the library's message.
   Device open(const Address& address, DeviceOptions options = {}) const;
@@ -34,8 +35,8 @@ struct DeviceChoice {
 /// on this host, and the file of the first end has all packets.
 void capture_at_the_first_end();
 
-/// --device, --hardware, --local, --pcap and --pcap-limit. Declared before and read after CLI
-/// parses, which fills the texts between.
+/// --device, --hardware, --local, --local-ring, --pcap and --pcap-limit. Declared before and read
+/// after CLI parses, which fills the texts between.
 class DeviceArguments {
  public:
   /// `local`: what --local is where it is not given.
@@ -51,6 +52,7 @@ class DeviceArguments {
   std::string pcap_;
   uint64_t pcap_limit_ = DeviceOptions{}.pcap_limit;
   std::string local_;
+  size_t local_ring_ = DeviceOptions{}.local_ring;
 };
 
 /// Throws Failure with a message if the device lacks what the operation needs. `choice` is what it

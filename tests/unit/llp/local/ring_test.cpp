@@ -3,6 +3,7 @@
 // either writes that it never should, the other one comes to no harm.
 #include "llp/local/ring.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -111,10 +112,51 @@ TEST_CASE("old payload is never taken for an entry") {
   }
 }
 
+TEST_CASE("a ring that is read empty uses its first part alone, and one that is not all of it") {
+  constexpr size_t kLarge = 4 * kLeastRing;
+  struct alignas(kCacheLine) Line {
+    std::array<std::byte, kCacheLine> bytes{};
+  };
+  std::vector<Line> lines(ring_memory(kLarge) / kCacheLine);
+  const Bytes memory(lines.front().bytes.data(), ring_memory(kLarge));
+  RingProducer producer(memory);
+  RingConsumer consumer(memory);
+  std::vector<std::byte> room(kMaxDatagram);
+  const std::vector<std::byte> datagram(1000, std::byte{1});
+  const ConstBytes piece(datagram);
+  const auto used_behind = [&](size_t part) {
+    const Bytes behind = memory.subspan(sizeof(RingControl) + part);
+    return std::count(behind.begin(), behind.end(), std::byte{1});
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    REQUIRE(producer.put({&piece, 1}, piece.size()) == RingStatus::ok);
+    REQUIRE(consumer.take(room).status == RingStatus::ok);
+    consumer.give_back();
+  }
+  CHECK(used_behind(kLeastRing + kMaxDatagram) == 0);
+  while (producer.put({&piece, 1}, piece.size()) == RingStatus::ok) {
+  }
+  CHECK(used_behind(kLarge - kMaxDatagram) != 0);
+}
+
+TEST_CASE("a datagram comes out of a ring as it went in, unsealed or not") {
+  Ring ring;
+  const auto kind = GENERATE(EntryHeader::Kind::datagram, EntryHeader::Kind::unsealed);
+  const std::array bytes = {std::byte{1}, std::byte{2}, std::byte{3}};
+  const ConstBytes piece(bytes);
+  REQUIRE(ring.producer.put({&piece, 1}, piece.size(), kind) == RingStatus::ok);
+  for (size_t part = 0; part < bytes.size(); ++part) {
+    const RingConsumer::Taken taken = ring.consumer.take_some(Bytes(ring.room).first(1));
+    CHECK(taken.status == RingStatus::ok);
+    CHECK(taken.kind == kind);
+    CHECK(ring.room[0] == bytes[part]);
+  }
+}
+
 TEST_CASE("an entry that cannot be one breaks the ring, and is not read") {
   Ring ring;
   const uint64_t word = GENERATE(
-      uint64_t{5}, uint64_t{0xFF}, ~uint64_t{0},
+      uint64_t{6}, uint64_t{0xFF}, ~uint64_t{0},
       EntryHeader::of(EntryHeader::Kind::datagram, kMaxDatagram + 1).word(),
       EntryHeader::of(EntryHeader::Kind::datagram, size_t{1} << 40).word(), uint64_t{1} << 63);
   ring.word(0).store(word);
