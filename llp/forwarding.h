@@ -68,6 +68,8 @@ class ForwardingStream : public Stream {
   int descriptor() const override { return inner_->descriptor(); }
   PeerProbe* peer_probe() override { return inner_->peer_probe(); }
   bool set_busy_poll(Duration time) override { return inner_->set_busy_poll(time); }
+  bool send_needs_crc() const override { return inner_->send_needs_crc(); }
+  bool received_needs_crc() const override { return inner_->received_needs_crc(); }
   void stay_on_wire() override { inner_->stay_on_wire(); }
   bool set_watched(bool watched) override { return inner_->set_watched(watched); }
   RoomNotice room_notice() const override { return inner_->room_notice(); }

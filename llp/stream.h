@@ -119,6 +119,12 @@ class Stream {
 
   // --- Streams whose bytes may go another way than by the descriptor (rings in shared memory).
 
+  /// Whether an FPDU whose first byte is sent now has to bear its CRC, where the connection has
+  /// CRCs. If not, its bytes stay in the host's memory, and the peer's stream tells so.
+  virtual bool send_needs_crc() const { return true; }
+  /// The same of FPDUs whose first byte came with the last receive.
+  virtual bool received_needs_crc() const { return true; }
+
   /// Bytes that are sent stay on the wire from now on: what follows counts them (markers).
   virtual void stay_on_wire() {}
   /// As for DatagramLink: whether the stream's descriptor and queue tell of all input from now on.

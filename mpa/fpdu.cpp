@@ -193,8 +193,9 @@ Deframed Deframer::next(ConstBytes stream) {
   if (stream.size() < whole) return incomplete(whole);  // guard(fpdu)
   // guard(rows:padding-zero): first if (pad_bytes(length) != 0 && stream[kLengthBytes + length] !=
   //     std::byte{0}) return {.status = DeframeStatus::bad_crc};
-  // guard(rows:crc-field-off): without check_crc_ &&
-  if (check_crc_ && !crc_is_right(stream.first(whole))) return {.status = DeframeStatus::bad_crc};
+  // guard(rows:crc-field-off): without checks_front() &&
+  if (checks_front() && !crc_is_right(stream.first(whole)))
+    return {.status = DeframeStatus::bad_crc};
   // guard(rows:ulpdu-length): length => length + pad_bytes(length)
   return {.status = DeframeStatus::fpdu,
           .ulpdu = stream.subspan(kLengthBytes, length),

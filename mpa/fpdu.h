@@ -82,7 +82,8 @@ struct PartialFpdu {
   size_t trailer = 0;     ///< bytes behind it: padding and CRC
 };
 
-/// Takes FPDUs off a stream of bytes.
+/// Takes FPDUs off a stream of bytes. Where CRCs are on, those that came through memory of the
+/// host may come without.
 class Deframer {
  public:
   Deframer() = default;
@@ -94,20 +95,32 @@ class Deframer {
 
   /// Whether the beginning of an FPDU may be used before the rest is there: neither a CRC nor
   /// markers have to be right first.
-  // guard(direct-placement): without !check_crc_ &&
-  bool allows_partial() const { return !check_crc_ && !markers_; }
+  // guard(direct-placement): without !checks_front() &&
+  bool allows_partial() const { return !checks_front() && !markers_; }
   /// The usable part of an incomplete FPDU at the front. Nothing unless allows_partial().
   std::optional<PartialFpdu> partial_fpdu(ConstBytes stream) const;
 
+  /// Bytes came behind those at the front, of which an FPDU that they begin bears its CRC or does
+  /// not. `front_begun`: the FPDU at the front began before them.
+  void came(bool sealed, bool front_begun) {
+    if (!front_begun) front_sealed_ = sealed;
+    rest_sealed_ = sealed;
+  }
   /// The front moves past an FPDU of so many bytes.
-  void step(size_t consumed) { position_ += consumed; }
+  void step(size_t consumed) {
+    position_ += consumed;
+    front_sealed_ = rest_sealed_;
+  }
 
  private:
   Deframed next_marked(ConstBytes stream);
+  bool checks_front() const { return check_crc_ && front_sealed_; }
 
   bool check_crc_ = true;
   bool markers_ = false;
-  uint64_t position_ = 0;            // of the stream's front
+  bool front_sealed_ = true;  // the FPDU at the front bears its CRC, if the connection has any
+  bool rest_sealed_ = true;   // the same of those behind it
+  uint64_t position_ = 0;     // of the stream's front
   std::vector<std::byte> unmarked_;  // with markers: the FPDU without them
 };
 

@@ -134,6 +134,9 @@ struct DeviceOptions {
   /// Bytes of such a ring: a power of two from 256 KiB to 8 MiB. A datagram that finds it full, and
   /// whose receiver does not read, is lost; a stream waits.
   size_t local_ring = size_t{2} << 20;
+  /// CRCs of connections are computed and checked in these rings as on the network. Else they are
+  /// not, but of devices that are captured or impaired.
+  bool local_crc = false;
   /// Rings that the device fills, and as many that it reads.
   uint32_t max_local_peers = 64;
   /// What the device sends and receives is written to this file as well, as packets of IP that

@@ -17,7 +17,8 @@ namespace {
 BackendRow decorated_syscall_row() {
   BackendRow row = syscall_row();
   row.open = [](const BackendSetup& setup, std::string& why_not) {
-    auto backend = local_as_asked(syscall_row().open(setup, why_not), setup);
+    const bool observed = wants_impairment() || wants_capture(setup.options);
+    auto backend = local_as_asked(syscall_row().open(setup, why_not), setup, observed);
     return impaired_as_wanted(captured_as_asked(std::move(backend), setup), setup.counters);
   };
   return row;

@@ -40,6 +40,9 @@ std::unique_ptr<Backend> capture_backend(std::unique_ptr<Backend> inner,
 std::unique_ptr<Backend> captured_as_asked(std::unique_ptr<Backend> backend,
                                            const BackendSetup& setup);
 
+/// Whether captured_as_asked() captures, if it can.
+bool wants_capture(const DeviceOptions& options);
+
 /// A link, or a stream from its first byte on, of a capture that outlives it.
 std::unique_ptr<DatagramLink> capture_link(std::unique_ptr<DatagramLink> inner, Capture& capture);
 std::unique_ptr<Stream> capture_stream(std::unique_ptr<Stream> inner, Capture& capture);

@@ -44,6 +44,10 @@ std::shared_ptr<CaptureFile> file_from_environment(const DeviceOptions& options)
 
 }  // namespace
 
+bool wants_capture(const DeviceOptions& options) {
+  return !options.pcap.empty() || !environment(kFileVariable).empty();
+}
+
 std::unique_ptr<Backend> captured_as_asked(std::unique_ptr<Backend> backend,
                                            const BackendSetup& setup) {
   if (!backend) return backend;

@@ -15,7 +15,7 @@
 namespace diwarp::llp {
 namespace {
 
-LocalSettings settings_of(const DeviceOptions& options) {
+LocalSettings settings_of(const DeviceOptions& options, bool observed) {
   const size_t ring = options.local_ring;
   if (!std::has_single_bit(ring) || ring < kLeastRing || ring > kMostRing)
     throw Error(make_error_code(Errc::invalid_argument),
@@ -24,14 +24,15 @@ LocalSettings settings_of(const DeviceOptions& options) {
   return {.required = options.local == LocalPath::require,
           .after = options.local == LocalPath::require ? 0 : options.local_after,
           .ring = options.local_ring,
-          .max_rings = options.max_local_peers};
+          .max_rings = options.max_local_peers,
+          .crc = options.local_crc || observed};
 }
 
 class LocalBackend final : public Backend {
  public:
-  LocalBackend(std::unique_ptr<Backend> inner, const BackendSetup& setup)
+  LocalBackend(std::unique_ptr<Backend> inner, const BackendSetup& setup, bool observed)
       : inner_(std::move(inner)),
-        settings_(settings_of(setup.options)),
+        settings_(settings_of(setup.options, observed)),
         address_(setup.address),
         counters_(setup.counters),
         connector_(inner_->connector(), [this] { return find_peers(); }) {}
@@ -87,9 +88,10 @@ class LocalBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> local_as_asked(std::unique_ptr<Backend> inner, const BackendSetup& setup) {
+std::unique_ptr<Backend> local_as_asked(std::unique_ptr<Backend> inner, const BackendSetup& setup,
+                                        bool observed) {
   if (setup.options.local == LocalPath::off || inner == nullptr) return inner;
-  return std::make_unique<LocalBackend>(std::move(inner), setup);
+  return std::make_unique<LocalBackend>(std::move(inner), setup, observed);
 }
 
 }  // namespace diwarp::llp

@@ -22,7 +22,7 @@ struct PackedPacket {
   uint8_t kind;
   uint8_t refusal;
   uint8_t ring_kind;
-  uint8_t unused;
+  uint8_t crc;  // 0 or 1
   uint32_t number;
   uint64_t bytes;
   PackedAddress from;
@@ -81,6 +81,7 @@ EncodedLocalPacket encode(const LocalPacket& packet) {
   packed.refusal = static_cast<uint8_t>(packet.refusal);
   packed.number = packet.number;
   packed.bytes = packet.bytes;
+  packed.crc = packet.crc ? 1 : 0;
   packed.ring_kind = static_cast<uint8_t>(packet.route.kind);
   packed.from = pack(packet.route.from);
   packed.to = pack(packet.route.to);
@@ -96,6 +97,7 @@ std::optional<LocalPacket> decode_local_packet(ConstBytes bytes) {
   if (packed.kind > static_cast<uint8_t>(LocalPacket::Kind::room)) return std::nullopt;
   if (packed.refusal > static_cast<uint8_t>(RingRefusal::memory)) return std::nullopt;
   if (packed.ring_kind > static_cast<uint8_t>(RingKind::stream)) return std::nullopt;
+  if (packed.crc > 1) return std::nullopt;
   const auto from = unpack(packed.from);
   const auto to = unpack(packed.to);
   if (!from || !to) return std::nullopt;
@@ -104,6 +106,7 @@ std::optional<LocalPacket> decode_local_packet(ConstBytes bytes) {
       .refusal = static_cast<RingRefusal>(packed.refusal),
       .number = packed.number,
       .bytes = packed.bytes,
+      .crc = packed.crc != 0,
       .route = {.kind = static_cast<RingKind>(packed.ring_kind), .from = *from, .to = *to}};
 }
 

@@ -59,6 +59,7 @@ struct LocalPacket {
   RingRefusal refusal = RingRefusal::none;
   uint32_t number = 0;
   uint64_t bytes = 0;  ///< of the ring's entries
+  bool crc = false;    ///< taken: the consumer wants CRCs computed
   LocalRoute route = {};
 };
 

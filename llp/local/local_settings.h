@@ -12,6 +12,7 @@ struct LocalSettings {
   uint32_t after = 8;      ///< bursts in a row until a destination is sought
   size_t ring = 0;         ///< bytes of a ring's entries
   uint32_t max_rings = 0;  ///< that the device fills, and as many that it reads
+  bool crc = false;        ///< CRCs are computed and checked
 };
 
 }  // namespace diwarp::llp

@@ -63,8 +63,7 @@ class EntryCutter {
 };
 
 bool is_bytes(const RingConsumer::Taken& taken) {
-  return taken.status == RingStatus::ok && taken.kind == EntryHeader::Kind::datagram &&
-         taken.length != 0;
+  return taken.status == RingStatus::ok && taken.carries() && taken.length != 0;
 }
 
 /// What the descriptor tells now; 0: nothing.
@@ -105,6 +104,9 @@ void LocalStream::set_key(void* key) {
 }
 
 // --- Sending.
+
+/// What is sent next may enter a ring, but never leaves one: what leaves it is the rest of an FPDU.
+bool LocalStream::send_needs_crc() const { return !rings_ || !rings_->out || rings_->out->crc; }
 
 IoResult LocalStream::send(std::span<const ConstBytes> pieces) {
   if (RingOut* const ring = ring_out()) return send_over(*ring, pieces);
@@ -184,10 +186,11 @@ IoResult LocalStream::send_over(RingOut& ring, std::span<const ConstBytes> piece
 
 RingStatus LocalStream::put_all(RingOut& ring, std::span<const ConstBytes> pieces, size_t& taken) {
   EntryCutter cutter(pieces);
+  const auto kind = ring.crc ? EntryHeader::Kind::datagram : EntryHeader::Kind::unsealed;
   for (;;) {
     const auto entry = cutter.next();
     if (entry.empty()) return RingStatus::ok;
-    const RingStatus status = ring.producer.put(entry, cutter.bytes());
+    const RingStatus status = ring.producer.put(entry, cutter.bytes(), kind);
     if (status != RingStatus::ok) return status;
     taken += cutter.bytes();
   }
@@ -233,6 +236,7 @@ IoResult LocalStream::receive_into(std::span<const Bytes> buffers) {
 }
 
 IoResult LocalStream::receive_on_wire(std::span<const Bytes> buffers) {
+  received_needs_crc_ = true;
   if (rings_ && !rings_->behind.empty()) return receive_behind(buffers.front());
   const IoResult result =
       buffers.size() == 1 ? inner().receive(buffers.front()) : inner().receive_into(buffers);
@@ -336,6 +340,7 @@ IoResult LocalStream::take(std::span<const Bytes> buffers) {
     while (is_bytes(last) && !room.empty()) {
       last = ring->consumer.take_some(room);
       if (!is_bytes(last)) break;
+      received_needs_crc_ = last.kind != EntryHeader::Kind::unsealed;
       bytes += last.length;
       room = room.subspan(last.length);
     }

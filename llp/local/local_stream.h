@@ -45,6 +45,8 @@ class LocalStream final : public ForwardingStream, public RingUser {
   bool leave_engine() override;
   void abort() override;
   void stay_on_wire() override { may_leave_wire_ = false; }
+  bool send_needs_crc() const override;
+  bool received_needs_crc() const override { return received_needs_crc_; }
   bool set_watched(bool watched) override;
   RoomNotice room_notice() const override;
   InputQueue* input_queue() const override;
@@ -118,6 +120,7 @@ class LocalStream final : public ForwardingStream, public RingUser {
   uint64_t received_ = 0;  // the same
   uint32_t streak_ = 0;    // sends since the last search
   bool may_leave_wire_;
+  bool received_needs_crc_ = true;
   bool at_boundary_ = true;  // everything that was given to send() was taken
 };
 

@@ -66,7 +66,7 @@ void RingAcceptor::take(const std::shared_ptr<LocalConnection>& connection, Rout
 
 void RingAcceptor::handle(const std::shared_ptr<LocalConnection>& connection,
                           const LocalPacket& packet, UniqueFd descriptor, RouteTable& users) {
-  LocalPacket answer{.number = packet.number};
+  LocalPacket answer{.number = packet.number, .crc = settings_.crc};
   switch (packet.kind) {
     case LocalPacket::Kind::ask:
       answer.kind =

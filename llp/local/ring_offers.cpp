@@ -140,7 +140,7 @@ void RingOffers::answer(const std::shared_ptr<LocalConnection>& connection,
     case LocalPacket::Kind::absent:
       return go_on(search, RingRefusal::no_queue_pair);
     case LocalPacket::Kind::taken:
-      if (search.chosen == connection) finish(search);
+      if (search.chosen == connection) finish(search, packet.crc);
       return;
     case LocalPacket::Kind::refused:
       if (search.chosen != connection) return;
@@ -181,14 +181,15 @@ void RingOffers::end_ring(LocalConnection& connection, uint32_t number) {
   connection.send({.kind = LocalPacket::Kind::end, .number = number});
 }
 
-void RingOffers::finish(Search& search) {
+void RingOffers::finish(Search& search, bool consumer_wants_crc) {
   if (!may_not_be_punched(search.descriptor.get())) {  // guard(shared-memory)
     end_ring(*search.chosen, search.number);
     return fail(search, RingRefusal::memory);
   }
   const Destination to(search.route.to, search.local);
+  const bool crc = settings_.crc || consumer_wants_crc;
   const auto ring =
-      std::make_shared<RingOut>(search.number, to, std::move(search.memory), search.chosen);
+      std::make_shared<RingOut>(search.number, to, crc, std::move(search.memory), search.chosen);
   writers_.push_back({.ring = ring, .user = search.user});
   counters_.add(Counter::local_peers);
   search.user->add(ring);

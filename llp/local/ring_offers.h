@@ -80,7 +80,7 @@ class RingOffers {
   bool offer(Search& search);
   void end_ring(LocalConnection& connection, uint32_t number);
   void give_up(Search& search);
-  void finish(Search& search);
+  void finish(Search& search, bool consumer_wants_crc);
   void fail(Search& search, RingRefusal why);
   void lose(const LocalConnection& connection);
   void end_search(const Search& search);

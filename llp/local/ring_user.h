@@ -44,16 +44,18 @@ class RingPatience {
 
 /// A ring that this side fills.
 struct RingOut {
-  RingOut(uint32_t ring, const Destination& destination, SharedMemory shared,
+  RingOut(uint32_t ring, const Destination& destination, bool with_crc, SharedMemory shared,
           std::shared_ptr<LocalConnection> over)
       : number(ring),
         to(destination),
+        crc(with_crc),
         memory(std::move(shared)),
         connection(std::move(over)),
         producer(memory.bytes()) {}
 
   const uint32_t number;
   const Destination to;
+  const bool crc;  // one of both ends wants CRCs
   const SharedMemory memory;
   const std::shared_ptr<LocalConnection> connection;
   RingProducer producer;

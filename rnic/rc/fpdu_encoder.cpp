@@ -50,15 +50,22 @@ void FpduEncoder::cut(const RcMessage& message, uint64_t offset, RcFpdu& fpdu) c
 }
 
 void FpduEncoder::encode(RcFpdu& fpdu, const RcMessage& message,
-                         std::span<const ConstBytes> payload) {
+                         std::span<const ConstBytes> payload, bool sealed) {
   encode_head(fpdu, message);
-  Crc32c crc;
-  if (crc_) {
-    crc.update(fpdu.head_view());
-    for (ConstBytes piece : payload) crc.update(piece);
-  }
-  mpa::encode_trailer(fpdu.ulpdu_bytes(), crc_ ? &crc : nullptr, fpdu.trailer);
+  fpdu.sealed = sealed || !crc_;
+  if (sealed && crc_)
+    seal(fpdu, payload);
+  else
+    mpa::encode_trailer(fpdu.ulpdu_bytes(), nullptr, fpdu.trailer);
   position_ += fpdu.whole;
+}
+
+void FpduEncoder::seal(RcFpdu& fpdu, std::span<const ConstBytes> payload) const {
+  Crc32c crc;
+  crc.update(fpdu.head_view());
+  for (ConstBytes piece : payload) crc.update(piece);
+  mpa::encode_trailer(fpdu.ulpdu_bytes(), &crc, fpdu.trailer);
+  fpdu.sealed = true;
 }
 
 void FpduEncoder::encode_marked(RcFpdu& fpdu, const RcMessage& message,

@@ -37,8 +37,12 @@ class FpduEncoder {
 
   /// Cuts the message at this offset: the FPDU's segment, and how long its parts are.
   void cut(const RcMessage& message, uint64_t offset, RcFpdu& fpdu) const;
-  /// Writes head and trailer around this payload. Without markers.
-  void encode(RcFpdu& fpdu, const RcMessage& message, std::span<const ConstBytes> payload);
+  /// Writes head and trailer around this payload; if it is not sealed, with zero for a CRC. Without
+  /// markers.
+  void encode(RcFpdu& fpdu, const RcMessage& message, std::span<const ConstBytes> payload,
+              bool sealed);
+  /// Writes the trailer anew, with the CRC.
+  void seal(RcFpdu& fpdu, std::span<const ConstBytes> payload) const;
   /// Writes all of the FPDU into `out`: markers stand between any two bytes of it.
   void encode_marked(RcFpdu& fpdu, const RcMessage& message, std::span<const ConstBytes> payload,
                      Bytes out);

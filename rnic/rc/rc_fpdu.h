@@ -28,6 +28,7 @@ struct RcFpdu {
   uint32_t whole = 0;                 // bytes on the stream, markers included
   ddp::Segment segment = {};          // where its payload lies in its message
   const std::byte* staged = nullptr;  // the payload, where it was copied
+  bool sealed = true;                 // its CRC is computed, if the connection has any
 
   ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }
   size_t ulpdu_bytes() const { return head_bytes - mpa::kLengthBytes + segment.length; }

@@ -23,6 +23,7 @@ class RcFpduQueue {
   bool empty() const { return ring_.empty(); }
   size_t size() const { return ring_.size(); }
   const RcFpdu& at(size_t index) const { return ring_.at(index); }
+  RcFpdu& at(size_t index) { return ring_.at(index); }
   const RcFpdu& front() const { return ring_.at(0); }
   /// Bytes of all of them, also of what the stream has of the oldest.
   size_t waiting_bytes() const { return waiting_bytes_; }

@@ -69,6 +69,7 @@ RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
   const size_t behind = deframer_.allows_partial() ? kHeaderBytes : kReadMost;
   const std::array<Bytes, 2> room{partial_fpdus_.room(rest), buffer.first(behind)};
   if (!book(stream.receive_into(room))) return conclude();
+  deframer_.came(stream.received_needs_crc(), true);
   partial_fpdus_.add(std::min(came_, rest));
   partial_fpdus_.drop(consume(partial_fpdus_.bytes()));
   if (came_ <= rest) {
@@ -86,6 +87,7 @@ RcEnd RcReceive::read_ahead(llp::Stream& stream, Bytes buffer) {
   assert(front.size() < kLongFpdu);
   const size_t wanted = expects_long_ != 0 ? kReadBeforeLong : kReadMost - front.size();
   if (!book(stream.receive(buffer.subspan(front.size(), wanted)))) return conclude();
+  deframer_.came(stream.received_needs_crc(), !front.empty());
   std::copy(front.begin(), front.end(), buffer.begin());
   return take_read(stream, buffer, front.size() + came_);
 }
@@ -198,6 +200,7 @@ RcEnd RcReceive::read_direct(llp::Stream& stream, Bytes buffer) {
   RcDirectPlacement::Pieces pieces;
   const size_t count = direct.room(*target, buffer, pieces);
   if (!book(stream.receive_into(std::span(pieces).first(count)))) return conclude();
+  deframer_.came(stream.received_needs_crc(), true);
   std::optional<ConstBytes> rest = direct_placement_.add(came_, buffer);
   if (!rest) return termination().reason();
   finish_direct();

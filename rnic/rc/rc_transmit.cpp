@@ -110,6 +110,7 @@ RcTransmit::Result RcTransmit::run(const Context& context, Time now) {
   }
   messages_.add_ready();
   encoder_.refresh_segment(context.stream, now);
+  seals_ = !encoder_.crc() || context.stream.send_needs_crc();
   RcBurst burst(context);
   Result result;
   const bool all_gathered = gather(burst);
@@ -139,20 +140,28 @@ llp::IoResult RcTransmit::give(const Context& context, const RcBurst& burst) {
 }
 
 /// Puts what is framed already into the burst. False if it does not hold all of it.
-bool RcTransmit::gather(RcBurst& burst) const {
+bool RcTransmit::gather(RcBurst& burst) {
   size_t of = 0;
-  size_t skip = fpdus_.sent();
-  for (size_t index = 0; index < fpdus_.size(); ++index, skip = 0) {
-    const RcFpdu& fpdu = fpdus_.at(index);
+  for (size_t index = 0; index < fpdus_.size(); ++index) {
     const RcMessage& message = messages_.at(of);
     if (!burst.admit(message)) return false;
-    std::span<const ConstBytes> payload;
-    const bool added = encoder_.markers()
-                           ? burst.add_bytes(copies_.marked().first(fpdu.whole).subspan(skip))
-                           : burst.add(fpdu, skip, message, payload);
-    if (!added) return false;
-    if (fpdu.segment.last) ++of;
+    if (!add_framed(burst, index, message)) return false;
+    if (fpdus_.at(index).segment.last) ++of;
   }
+  return true;
+}
+
+/// One that was framed for memory of the host needs its CRC where it goes over the network now,
+/// unless the stream has its beginning. Its payload is not copied, so memory that changes before it
+/// is sent ends the connection. The stream changes its way in the midst of a burst only where the
+/// peer's device is gone.
+bool RcTransmit::add_framed(RcBurst& burst, size_t index, const RcMessage& message) {
+  RcFpdu& fpdu = fpdus_.at(index);
+  const size_t skip = index == 0 ? fpdus_.sent() : 0;
+  if (encoder_.markers()) return burst.add_bytes(copies_.marked().first(fpdu.whole).subspan(skip));
+  std::span<const ConstBytes> payload;
+  if (!burst.add(fpdu, skip, message, payload)) return false;
+  if (seals_ && !fpdu.sealed && skip == 0) encoder_.seal(fpdu, payload);
   return true;
 }
 
@@ -196,7 +205,7 @@ RcFramed RcTransmit::frame_next(RcBurst& burst) {
     burst.clear();
     burst.add_bytes(copies_.marked().first(fpdu.whole));
   } else {
-    encoder_.encode(fpdu, message, payload);
+    encoder_.encode(fpdu, message, payload, seals_);
   }
   messages_.framed(fpdu.segment);
   fpdus_.push();
@@ -205,7 +214,7 @@ RcFramed RcTransmit::frame_next(RcBurst& burst) {
 
 /// Whether the payload is of memory that may change before it is sent.
 bool RcTransmit::needs_copy(const RcFpdu& fpdu, const RcMessage& message) const {
-  if (!encoder_.crc() || fpdu.segment.length == 0) return false;
+  if (!encoder_.crc() || !seals_ || fpdu.segment.length == 0) return false;
   if (message.origin == Origin::response) return true;
   const SendEntry* const entry = message.entry;
   // Inline data are a copy already.

@@ -100,7 +100,8 @@ class RcTransmit {
   bool use(std::unique_ptr<Rings<kEntries>>& rings);
   size_t max_fpdus() const;
   void drop_rings();
-  bool gather(RcBurst& burst) const;
+  bool gather(RcBurst& burst);
+  bool add_framed(RcBurst& burst, size_t index, const RcMessage& message);
   bool frame(RcBurst& burst, Result& result);
   RcFramed frame_next(RcBurst& burst);
   bool needs_copy(const RcFpdu& fpdu, const RcMessage& message) const;
@@ -117,6 +118,7 @@ class RcTransmit {
   RcMessages messages_;
   RcFpduQueue fpdus_;  // with markers one at a time, whose bytes are among the copies
   FpduEncoder encoder_;
+  bool seals_ = true;          // the stream needs the CRCs of what is framed in this run()
   bool copy_payload_ = false;  // of Sends and Writes, too
   TransmitCopies copies_;
   ZeroCopyTracker zero_copy_;

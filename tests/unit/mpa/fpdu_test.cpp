@@ -151,6 +151,23 @@ TEST_CASE("with CRCs off the CRC field may hold anything") {
   CHECK(deframed.consumed == fpdu.size());
 }
 
+TEST_CASE("the CRC field of an FPDU that came unsealed may hold anything, and of no other") {
+  auto fpdu = golden::fpdu_send();
+  fpdu.back() ^= std::byte{1};
+  Deframer deframer(true, false);
+  CHECK(deframer.next(fpdu).status == DeframeStatus::bad_crc);
+  deframer.came(false, true);  // it began before that
+  CHECK(deframer.next(fpdu).status == DeframeStatus::bad_crc);
+  CHECK_FALSE(deframer.allows_partial());
+  deframer.came(false, false);
+  CHECK(deframer.next(fpdu).status == DeframeStatus::fpdu);
+  CHECK(deframer.allows_partial());
+  deframer.came(true, true);
+  CHECK(deframer.next(fpdu).status == DeframeStatus::fpdu);
+  deframer.step(fpdu.size());  // the one behind it came later
+  CHECK(deframer.next(fpdu).status == DeframeStatus::bad_crc);
+}
+
 TEST_CASE("an FPDU without a ULPDU is one of eight bytes") {
   const auto fpdu = fpdu_of({});
   REQUIRE(fpdu.size() == 8);

@@ -130,7 +130,7 @@ struct Fixture {
       out.resize(fpdu.whole);
       return out;
     }
-    encoder.encode(fpdu, message, pieces);
+    encoder.encode(fpdu, message, pieces, true);
     const ConstBytes trailer = ConstBytes(fpdu.trailer).first(fpdu.trailer_bytes);
     const Octets whole = test::copy(fpdu.head_view()) + payload + test::copy(trailer);
     CHECK(fpdu.whole == whole.size());

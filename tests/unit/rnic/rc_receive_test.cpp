@@ -119,7 +119,10 @@ class Script final : public llp::Stream {
   Address local_address() const override { return {}; }
   Address peer_address() const override { return {}; }
 
+  bool received_needs_crc() const override { return sealed; }
+
   std::deque<Octets> pieces;
+  bool sealed = true;  // what is read from now on
   llp::IoResult end{.status = llp::IoStatus::would_block};
 };
 
@@ -522,6 +525,49 @@ TEST_CASE("rc receive: an FPDU with a wrong CRC ends the connection before it do
   CHECK(f.receives.next() == 2);
 }
 
+TEST_CASE("rc receive: an FPDU that came through memory of the host needs no CRC") {
+  Fixture f(ReceiveNotReady::hold, {.crc = true});
+  f.stream.sealed = false;
+  SECTION("one after the other") {
+    f.post(1, 0, 10);
+    f.post(2, 20, 10);
+    CHECK(f.come(send(1, "abc") + send(2, "def")) == RcEnd::none);
+  }
+  SECTION("though they are held") {
+    CHECK(f.come(send(1, "abc") + send(2, "def")) == RcEnd::none);
+    f.stream.sealed = true;
+    f.post(1, 0, 10);
+    f.post(2, 20, 10);
+    CHECK(f.receive.resume() == RcEnd::none);
+  }
+  CHECK(f.receives.reported().size() == 2);
+  f.stream.sealed = true;
+  CHECK(f.come(send(3, "ghi")) == RcEnd::bad_crc);
+}
+
+TEST_CASE("rc receive: where an FPDU began tells whether its CRC has to be right") {
+  const Octets whole = send(1, "abc");
+  const auto cut = whole.begin() + GENERATE(1, 10, 27);
+  const Octets front(whole.begin(), cut);
+  const Octets rest(cut, whole.end());
+  Fixture f(ReceiveNotReady::hold, {.crc = true});
+  f.post(1, 0, 10);
+  f.post(2, 20, 10);
+  SECTION("in memory of the host, and what follows it on the network") {
+    f.stream.sealed = false;
+    REQUIRE(f.come(front) == RcEnd::none);
+    f.stream.sealed = true;
+    CHECK(f.come(rest + send(2, "def")) == RcEnd::bad_crc);
+    CHECK(f.receives.reported().size() == 1);
+  }
+  SECTION("on the network") {
+    REQUIRE(f.come(front) == RcEnd::none);
+    f.stream.sealed = false;
+    CHECK(f.come(rest) == RcEnd::bad_crc);
+    CHECK(f.receives.reported().empty());
+  }
+}
+
 TEST_CASE("rc receive: a responder may send when it has heard an FPDU that is right, not sooner") {
   Fixture f(ReceiveNotReady::hold, {.crc = true}, false);
   Octets bad = fpdu(write_ulpdu(f.region, 0, "abc"), true);
@@ -693,6 +739,20 @@ TEST_CASE(
   CHECK(f.come(f.rest) == RcEnd::protocol_error);
   CHECK(f.receive.termination().code() == fault::kTaggedBaseOrBounds);
   CHECK(std::ranges::count(f.memory, std::byte{0}) == static_cast<ptrdiff_t>(f.memory.size()));
+}
+
+TEST_CASE("rc receive: a long FPDU through memory of the host is placed as it comes") {
+  Long f;
+  f.receive.start({.crc = true}, true, {});
+  f.stream.sealed = false;
+  const Octets bytes = fpdu(write_ulpdu(f.stag, 0, f.text));
+  REQUIRE(f.come(Octets(bytes.begin(), bytes.begin() + 100)) == RcEnd::none);
+  CHECK(f.memory[0] == std::byte{'x'});
+  f.stream.sealed = true;
+  const Octets next = fpdu(write_ulpdu(f.stag, 0, "abc"));
+  CHECK(f.come(Octets(bytes.begin() + 100, bytes.end()) + next) == RcEnd::bad_crc);
+  CHECK(f.memory[0] == std::byte{'x'});
+  CHECK(f.counters.get(Counter::rc_rx_fpdus) == 1);
 }
 
 TEST_CASE("rc receive: with CRCs nothing of a long FPDU is placed before it is whole") {

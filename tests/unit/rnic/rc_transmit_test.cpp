@@ -41,8 +41,10 @@ class Sink final : public llp::Stream {
   size_t maximum_segment() const override { return 1460; }
   Address local_address() const override { return {}; }
   Address peer_address() const override { return {}; }
+  bool send_needs_crc() const override { return needs_crc; }
 
   Octets bytes;
+  bool needs_crc = true;
   size_t room = std::numeric_limits<size_t>::max();
   int error = 0;
 };
@@ -216,6 +218,39 @@ TEST_CASE("rc transmit: it makes no difference how much the stream takes at a ti
   for (const Framed& one : framed) CHECK(one.crc);
   CHECK(framed[0].payload + framed[1].payload == f.text.substr(0, 200));
   CHECK(framed[2].payload == f.text.substr(10, 30));
+}
+
+TEST_CASE("rc transmit: what goes through memory of the host is not sealed") {
+  Fixture f({}, true, kSmall);
+  f.stream.needs_crc = false;
+  f.send(0, 200);
+  for (const Framed& one : f.sent()) CHECK_FALSE(one.crc);
+  f.stream.needs_crc = true;
+  f.send(0, 200);
+  for (const Framed& one : f.sent()) CHECK(one.crc);
+}
+
+TEST_CASE(
+    "rc transmit: what was framed for memory of the host is sealed before the network has it") {
+  const size_t first = GENERATE(size_t{0}, size_t{1}, size_t{50});
+  CAPTURE(first);
+  Fixture f({}, true, kSmall);
+  f.send(0, 2 * kUntaggedPayload + 5);
+  f.stream.needs_crc = false;
+  f.stream.room = first;
+  f.run();
+  f.stream.needs_crc = true;
+  f.stream.room = std::numeric_limits<size_t>::max();
+  while (f.run().pending == Pending::more) {
+  }
+  CHECK(f.sends.statuses() == Statuses{WcStatus::success});
+  const auto all = deframe(f.stream.bytes);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].crc == (first == 0));
+  CHECK(all[1].crc);
+  CHECK(all[2].crc);
+  CHECK(all[0].payload + all[1].payload + all[2].payload ==
+        f.text.substr(0, 2 * kUntaggedPayload + 5));
 }
 
 TEST_CASE("rc transmit: a request is done when its last byte is on the stream, and not before") {

@@ -61,7 +61,8 @@ void wait_for(int descriptor, short events) {
 
 /// A connection between two devices, whose ends are served.
 struct Connected {
-  explicit Connected(const LocalSettings& settings = kSettings) : one(settings), two(settings) {
+  explicit Connected(const LocalSettings& settings = kSettings) : Connected(settings, settings) {}
+  Connected(const LocalSettings& first, const LocalSettings& second) : one(first), two(second) {
     auto listener = two.connector.listen(kLoopback, {});
     std::error_code error;
     auto pending = one.connector.connect(kLoopback, listener->local_address(), error);
@@ -135,6 +136,32 @@ TEST_CASE("a stream between two devices of a host goes through a ring after some
   pair.send(pair.two, "back");
   CHECK(pair.receive(pair.one, 4) == "back");
   CHECK(pair.two.count(Counter::local_bytes) == 0);
+}
+
+TEST_CASE("bytes of a ring bear no CRC, unless one of the devices wants that") {
+  const bool sender_wants = GENERATE(false, true);
+  const bool receiver_wants = GENERATE(false, true);
+  const auto with = [](bool crc) {
+    LocalSettings settings = kSettings;
+    settings.crc = crc;
+    return settings;
+  };
+  Connected pair(with(sender_wants), with(receiver_wants));
+  CHECK(pair.one.stream->send_needs_crc());
+  pair.earn();
+  CHECK(pair.two.stream->received_needs_crc());
+  pair.send(pair.one, "by the ring");
+  const bool crc = sender_wants || receiver_wants;
+  CHECK(pair.one.stream->send_needs_crc() == crc);
+  for (const size_t bytes : {3, 8}) {  // of one entry
+    CHECK(pair.receive(pair.two, bytes).size() == bytes);
+    CHECK(pair.two.stream->received_needs_crc() == crc);
+  }
+  REQUIRE(pair.one.stream->leave_engine());
+  CHECK(pair.one.stream->send_needs_crc());
+  pair.send(pair.one, "by TCP");
+  CHECK(pair.receive(pair.two, 6) == "by TCP");
+  CHECK(pair.two.stream->received_needs_crc());
 }
 
 TEST_CASE("bytes that went by TCP are received before those of the ring, however late") {
