@@ -3,12 +3,15 @@
 
 namespace diwarp::ddp {
 
-bool ProtectionContext::check_sges(std::span<const Sge> sges, Access want) const {
+bool ProtectionContext::check_each(std::span<const Sge> sges, Access want,
+                                   Remembered& remembered) const {
   for (const Sge& sge : sges) {
     if (sge.length == 0) continue;
+    const uint64_t changes = stags_.changes();  // an entry that goes meanwhile is forgotten
     const Region* const region = stags_.find(sge.lkey);
     // guard(region): protection_domain_ => region != nullptr ? region->protection_domain : 0
     if (check_local(region, protection_domain_, want, sge) != RegionFault::none) return false;
+    remembered = {changes, sge.lkey, region->memory, region->length};
   }
   return true;
 }

@@ -34,9 +34,11 @@ class ProtectionContext {
 
   // --- Memory of requests: whether every SGE may be used so.
 
-  bool may_read(std::span<const Sge> sges) const { return check_sges(sges, Access::none); }
-  // guard(region): Access::local_write => Access::none
-  bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
+  bool may_read(std::span<const Sge> sges) const { return check(sges, Access::none, read_); }
+  bool may_write(std::span<const Sge> sges) const {
+    // guard(region): Access::local_write => Access::none
+    return check(sges, Access::local_write, written_);
+  }
 
   /// A list as a target; nothing where some of it may not be written.
   std::optional<PlacementTarget> target(std::span<const Sge> sges) const {
@@ -107,12 +109,33 @@ class ProtectionContext {
   }
 
  private:
-  bool check_sges(std::span<const Sge> sges, Access want) const;
+  /// The memory that one access was last allowed of. Most lists are one SGE that lies there again.
+  struct Remembered {
+    uint64_t changes = 0;  ///< of the table's entries before it was checked; 0: nothing was
+    STag stag = 0;
+    const std::byte* memory = nullptr;
+    uint64_t length = 0;
+
+    bool has(const Sge& sge, uint64_t changes_now) const {
+      if (changes != changes_now || stag != sge.lkey) return false;  // guard(region)
+      const uint64_t within =
+          reinterpret_cast<uintptr_t>(sge.address) - reinterpret_cast<uintptr_t>(memory);
+      return detail::fits(within, sge.length, length);
+    }
+  };
+
+  bool check(std::span<const Sge> sges, Access want, Remembered& remembered) const {
+    if (sges.size() == 1 && remembered.has(sges.front(), stags_.changes())) return true;
+    return check_each(sges, want, remembered);
+  }
+  bool check_each(std::span<const Sge> sges, Access want, Remembered& remembered) const;
 
   STagTable& stags_;
   const uint32_t protection_domain_;
   uint32_t queue_pair_ = 0;
   Access refused_ = Access::none;  // of peers, whatever the memory allows
+  mutable Remembered read_;
+  mutable Remembered written_;
 };
 
 }  // namespace diwarp::ddp

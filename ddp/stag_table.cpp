@@ -114,6 +114,7 @@ bool STagTable::erase(STag stag) {
     const auto found = slots_.load(std::memory_order_relaxed)->locate(stag_index(stag));
     if (found.entry == nullptr) return false;
     found.slot->store(&Slots::erased, std::memory_order_release);
+    count_change();  // guard(ddp)
     removed.reset(found.entry);
     --used_;
   }
@@ -198,6 +199,7 @@ RegionFault STagTable::register_memory(const MemoryBinding& binding, uint32_t pr
   }
   name_memory(region, binding);
   region.access = binding.access;
+  count_change();
   return RegionFault::none;
 }
 
@@ -220,6 +222,7 @@ RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_
   if (found->windows.load() != 0) return RegionFault::in_use;  // guard(ddp)
   if (!region.valid) return RegionFault::none;
   region.valid = false;
+  count_change();  // guard(ddp)
   if (observer_) observer_(stag);
   return RegionFault::none;
 }
@@ -228,6 +231,7 @@ void STagTable::revoke(STag stag) {
   Entry* found = live_entry(stag);
   if (found == nullptr) return;
   found->region.valid = false;
+  count_change();  // guard(ddp)
   found->windows.store(0);
   const std::lock_guard lock(mutex_);
   found->serial = next_serial_++;  // its windows know the old one

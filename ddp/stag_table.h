@@ -67,6 +67,11 @@ class STagTable {
   /// The same for an STag's owner: whatever the key is now.
   const Region* find_any_key(STag stag) const;
 
+  /// How often an entry has gone, become invalid or become valid. While this stays as it is, what
+  /// a region allowed it allows still; new entries do not count. Above 0. With the baton, as long
+  /// as it is held: the entries that go are counted before their removal waits for readers.
+  uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+
   // With the baton. `protection_domain` and `qp_number` are of the queue pair that asks. With a
   // fault nothing has changed.
 
@@ -175,12 +180,15 @@ class STagTable {
   /// Publishes a roomier (or cleaner) array; the caller frees the returned one after quiescence.
   Slots* replace_slots();
 
+  void count_change() { changes_.fetch_add(1, std::memory_order_release); }
+
   std::function<void(STag)> observer_;  // may be empty
   Quiesce quiesce_;
   RandomSource random_;
   const size_t max_entries_;
   mutable std::mutex mutex_;  // writers
   std::atomic<Slots*> slots_;
+  std::atomic<uint64_t> changes_ = 1;
   size_t used_ = 0;           // entries; guarded by the mutex
   uint64_t next_serial_ = 1;  // guarded by the mutex
 };

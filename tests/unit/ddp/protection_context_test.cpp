@@ -117,6 +117,66 @@ TEST_CASE("protection: memory of another protection domain is closed, locally an
   CHECK(other.may_write({&sge, 1}));
 }
 
+TEST_CASE("protection: memory allowed once is checked as closely as before it was") {
+  Fixture f;
+  const STag first = f.add(10, 40);
+  const STag second = f.add(60, 10, Access::none);
+  const auto same_as_anew = [&](const Sge& sge) {
+    const ProtectionContext anew(f.table, kDomain);
+    const bool reads = f.context.may_read({&sge, 1}), writes = f.context.may_write({&sge, 1});
+    CHECK(reads == anew.may_read({&sge, 1}));
+    CHECK(writes == anew.may_write({&sge, 1}));
+    // What was refused in between is not remembered, nor what a longer list named.
+    const Sge right = f.sge(first, 10, 40);
+    CHECK(f.context.may_read({&right, 1}));
+    CHECK(f.context.may_write({&right, 1}));
+  };
+  for (const STag lkey : {first, second, first + 1, first ^ 0x100, STag{0}})
+    for (size_t begin = 0; begin <= 70; ++begin)
+      for (const uint32_t length : {0U, 1U, 10U, 39U, 40U, 41U, 4096U, UINT32_MAX})
+        same_as_anew(f.sge(lkey, begin, length));
+  const std::array<Sge, 2> list{f.sge(second, 60, 5), f.sge(first, 10, 5)};
+  CHECK(f.context.may_read(list));
+  CHECK_FALSE(f.context.may_write(list));
+}
+
+TEST_CASE("protection: memory allowed once is not after it was invalidated or revoked") {
+  Fixture f;
+  const STag revoked = f.add(0, 10);
+  const STag invalidated = f.add(0, 10, kWritable);
+  for (const STag stag : {revoked, invalidated}) {
+    const Sge sge = f.sge(stag, 0, 10);
+    REQUIRE(f.context.may_read({&sge, 1}));
+    REQUIRE(f.context.may_write({&sge, 1}));
+    if (stag == revoked)
+      f.table.revoke(stag);
+    else
+      REQUIRE(f.context.invalidate(stag) == RegionFault::none);
+    CHECK_FALSE(f.context.may_read({&sge, 1}));
+    CHECK_FALSE(f.context.may_write({&sge, 1}));
+  }
+}
+
+TEST_CASE("protection: a fast registration that names other memory allows no more than that") {
+  Fixture f;
+  const STag stag = f.add_entry(EntryKind::fast_registration);
+  const auto name = [&](size_t begin, uint64_t length, Access access) {
+    MemoryBinding binding = f.binding(stag, 0, length, access);
+    binding.address = f.memory.data() + begin;
+    return f.context.register_memory(binding);
+  };
+  REQUIRE(name(0, 40, Access::local_write) == RegionFault::none);
+  const Sge old = f.sge(stag, 0, 40), now = f.sge(stag, 50, 10);
+  REQUIRE(f.context.may_read({&old, 1}));
+  REQUIRE(f.context.may_write({&old, 1}));
+  REQUIRE(f.context.invalidate(stag) == RegionFault::none);
+  REQUIRE(name(50, 10, Access::none) == RegionFault::none);  // under the same key
+  CHECK_FALSE(f.context.may_read({&old, 1}));
+  CHECK_FALSE(f.context.may_write({&old, 1}));
+  CHECK(f.context.may_read({&now, 1}));
+  CHECK_FALSE(f.context.may_write({&now, 1}));
+}
+
 TEST_CASE("protection: memory allowed once is not after it was deregistered") {
   Fixture f;
   const STag stag = f.add(0, 10);
