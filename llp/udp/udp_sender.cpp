@@ -90,8 +90,10 @@ class Messages {
   }
 
   /// Puts a small datagram together after the one before it: gathering three short pieces costs
-  /// the kernel more than copying them. False when it is not small, or there is no room.
+  /// the kernel more than copying them. False when it is not small, is one piece, or there is no
+  /// room.
   bool copy(const OutgoingDatagram& datagram, size_t first) {
+    if (datagram.pieces.size() == 1) return false;
     const size_t size = datagram.size();
     if (size > kCopiedInTrain || size > copies_.size() - copied_) return false;
     if (pieces_used_ == kMaxPieces) return false;
@@ -293,19 +295,25 @@ UdpSender::Submitted UdpSender::submit_messages(std::span<const OutgoingDatagram
 /// Sends one datagram of at most kCopied bytes: copying it together costs less than having the
 /// kernel gather it.
 ssize_t UdpSender::send_lone(const OutgoingDatagram& datagram) {
+  if (datagram.pieces.size() == 1) return send_whole(datagram, datagram.pieces.front());
   std::array<std::byte, kCopied> copy;
   std::byte* end = copy.data();
   for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
-  const auto size = static_cast<size_t>(end - copy.data());
-  if (socket_.connected) return ::send(socket_.fd.get(), copy.data(), size, kFlags) < 0 ? -1 : 1;
+  return send_whole(datagram, {copy.data(), end});
+}
+
+/// The same of one whose bytes are together.
+ssize_t UdpSender::send_whole(const OutgoingDatagram& datagram, ConstBytes bytes) {
+  if (socket_.connected)
+    return ::send(socket_.fd.get(), bytes.data(), bytes.size(), kFlags) < 0 ? -1 : 1;
   sockaddr_storage name;
   const socklen_t length = to_socket_address(datagram.to, socket_.family, name);
   if (datagram.local == 0 || socket_.locals == nullptr) {
-    const ssize_t bytes = ::sendto(socket_.fd.get(), copy.data(), size, kFlags,
-                                   reinterpret_cast<const sockaddr*>(&name), length);
-    return bytes < 0 ? -1 : 1;
+    const ssize_t sent = ::sendto(socket_.fd.get(), bytes.data(), bytes.size(), kFlags,
+                                  reinterpret_cast<const sockaddr*>(&name), length);
+    return sent < 0 ? -1 : 1;
   }
-  iovec piece = {copy.data(), size};
+  iovec piece = {const_cast<std::byte*>(bytes.data()), bytes.size()};
   SendControl control;
   msghdr header{};
   header.msg_name = &name;

@@ -65,6 +65,7 @@ class UdpSender {
   [[gnu::noinline]] Submitted submit_messages(std::span<const OutgoingDatagram> burst,
                                               SendPath* path);
   ssize_t send_lone(const OutgoingDatagram& datagram);
+  ssize_t send_whole(const OutgoingDatagram& datagram, ConstBytes bytes);
   ssize_t send_messages(std::span<mmsghdr> messages, SendPath* path);
   Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
   void stop_trains();

@@ -67,12 +67,14 @@ class DatagramBuilder {
   /// Adds the datagram with `header_bytes` in header() and so many payload_pieces(), and seals it.
   void add(const llp::Destination& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
            const DatagramTag& tag) {
-    const size_t front = dgram::Envelope::kPrefixBytes + header_bytes;
+    const size_t headers = dgram::Envelope::kPrefixBytes + header_bytes;
+    std::span<ConstBytes> payload = burst_.payload_pieces().first(payload_pieces);
+    const size_t front = burst_.join_payload(headers, payload);
+    if (front != headers) payload = {};
     const size_t bytes =
         burst_.sealer().seal({kind.datagram_class, kind.flags, identity_.incarnation(to.address)},
-                             burst_.header().first(front),
-                             burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
-    burst_.add(to, front, payload_pieces, bytes, tag);
+                             burst_.header().first(front), payload, burst_.trailer(front));
+    burst_.add(to, front, payload.size(), bytes, tag);
     pacer_.spend(bytes);
   }
 

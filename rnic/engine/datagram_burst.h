@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/bytes.h"
@@ -38,6 +39,9 @@ class DatagramBurst {
   static constexpr size_t kHeaderBytes = dgram::Envelope::kPrefixBytes + 536;
   static constexpr size_t kTrailerBytes = dgram::Envelope::kTrailerBytes;
   static constexpr size_t kSourceDataBytes = 64;
+  // A lone piece of payload up to this is copied: one piece costs the link, and the CRC, less than
+  // three. So much follows usual headers without fewer datagrams finding room.
+  static constexpr size_t kCopiedBytes = 96;
   // Of all headers and trailers: as many as there may be, of a usual length, and a long one.
   static constexpr size_t kEndsBytes = kMaxDatagrams * 164 + kHeaderBytes + kTrailerBytes;
 
@@ -48,14 +52,11 @@ class DatagramBurst {
 
   void clear() {
     datagrams_ = pieces_ = used_ = bytes_ = 0;
+    full_ = false;
     sealer_.clear();
   }
   /// No other datagram fits, not even one without payload.
-  bool full() const {
-    // guard(burst-pieces): without || pieces_ + 2 > kMaxPieces
-    return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes || pieces_ + 2 > kMaxPieces ||
-           used_ + kHeaderBytes + kTrailerBytes > kEndsBytes;
-  }
+  bool full() const { return full_; }
   size_t size() const { return datagrams_; }
   /// Of all datagrams.
   size_t bytes() const { return bytes_; }
@@ -79,23 +80,44 @@ class DatagramBurst {
                                   : std::span(gathered_).subspan(used, kMaxPieces - used - 1);
   }
 
+  /// Has the payload that is one short piece follow its header of so many bytes. Returns how many
+  /// bytes it then has; as many as before where the payload is not such a piece.
+  size_t join_payload(size_t header_bytes, std::span<const ConstBytes> payload) {
+    if (payload.size() != 1 || payload.front().size() > kCopiedBytes) return header_bytes;
+    std::memcpy(header().data() + header_bytes, payload.front().data(), payload.front().size());
+    return header_bytes + payload.front().size();
+  }
   /// Seals what is about to be added.
   dgram::Envelope::Sealer& sealer() { return sealer_; }
-  /// Adds the datagram of `bytes` whose parts have been put into the rooms above. Not when full().
+  /// Adds the datagram of `bytes` whose parts have been put into the rooms above. Without pieces of
+  /// payload it is one piece. Not when full().
   void add(const llp::Destination& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
            const DatagramTag& tag) {
-    const size_t count = payload_pieces + 2;
-    gathered_[pieces_] = header().first(header_bytes);
-    gathered_[pieces_ + count - 1] = trailer(header_bytes);
+    ConstBytes* const first = &gathered_[pieces_];
+    size_t count = 1;
+    if (payload_pieces == 0) {
+      *first = header().first(header_bytes + kTrailerBytes);
+    } else {
+      count = payload_pieces + 2;
+      *first = header().first(header_bytes);
+      first[count - 1] = trailer(header_bytes);
+    }
     used_ += header_bytes + kTrailerBytes;
     bytes_ += bytes;
-    outgoing_[datagrams_] = {to.address, std::span(gathered_).subspan(pieces_, count), to.local};
+    outgoing_[datagrams_] = {to.address, {first, count}, to.local};
     tags_[datagrams_] = tag;
     pieces_ += count;
     ++datagrams_;
+    full_ = is_full();
   }
 
  private:
+  bool is_full() const {
+    // guard(burst-pieces): without || pieces_ + 2 > kMaxPieces
+    return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes || pieces_ + 2 > kMaxPieces ||
+           used_ + kHeaderBytes + kTrailerBytes > kEndsBytes;
+  }
+
   size_t datagrams_ = 0;
   size_t pieces_ = 0;
   size_t used_ = 0;                         // of ends_
@@ -105,6 +127,7 @@ class DatagramBurst {
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramTag, kMaxDatagrams> tags_;
   std::array<SourceData, kMaxDatagrams> source_data_;
+  bool full_ = false;
   // The last datagram may go beyond kMaxBytes.
   [[no_unique_address]] dgram::Envelope::Sealer sealer_{kMaxBytes + llp::kMaxDatagram};
 };
