@@ -32,6 +32,7 @@ struct RdPart {
 class RdCursor {
  public:
   bool has_work() const { return entry_ != nullptr || inbound_ != nullptr || closing_; }
+  bool has_response() const { return inbound_ != nullptr; }
   /// The request to be cut next; null: none is posted.
   const SendEntry* entry() const { return entry_; }
   /// Whether nothing is cut of the requests that begin with `first`.

@@ -8,11 +8,6 @@
 
 namespace diwarp::rnic {
 
-bool RdPeer::awaited() const {
-  if (handshake().state() == dgram::Handshake::State::opening) return true;
-  return handshake().established() && (!sender().window().idle() || more_awaited());
-}
-
 RdPeerLimits RdPeerLimits::of(const provider::QueuePairInit& init) {
   return {.peers = init.reliable.max_peers,
           .per_address = init.reliable.max_peers_per_address,

@@ -98,11 +98,19 @@ class RdPeer : public ListNode<RdReadyTag>,
   const Address& address() const { return source.key.address; }
 
   /// Something of the peer is awaited: after long silence it is given up.
-  bool awaited() const;
+  bool awaited() const {
+    if (handshake().established()) return !sender().window().idle() || more_awaited();
+    return handshake().state() == dgram::Handshake::State::opening;
+  }
   /// The same, but beyond what was sent and is not acknowledged.
   bool more_awaited() const {
     return !work.reads.empty() || (work.cursor.has_work() && !sender().window().is_open()) ||
            signs.doubted();
+  }
+  /// Whether news of what was sent decides what goes next, besides its work: of what was lost,
+  /// waits to be cut anew, or waits for the pacer.
+  bool awaits_progress() const {
+    return sender().scoreboard().lost() != 0 || signs.blocked() || sender().waits_for_pacer();
   }
   /// Early datagrams wait for one that the peer has to send: the one that is missing, or a
   /// skip in the place of one that was refused.
@@ -226,6 +234,9 @@ class RdPeers {
   /// Whether a peer waits for a receive that is posted, or given back.
   // guard(rd-association-end): without || !without_share.empty()
   bool await_receives() const { return !without_receive.empty() || !without_share.empty(); }
+
+  /// Whether a peer waits for what resume_held() of RdOrder finds.
+  bool any_held() const { return await_receives() || !without_room.empty(); }
 
   template <class Visit>
   void for_each(Visit&& visit) const {

@@ -221,10 +221,10 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
   if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
 
   RdPeer* const peer = peers_.find_by_epoch(datagram.from, header.peer_epoch);
-  Handshake none;
-  Handshake& handshake = peer == nullptr ? none : peer->handshake();
-  switch (
-      handshake.check(header, envelope.labels.incarnation, identity().incarnation(datagram.from))) {
+  const uint32_t incarnation = envelope.labels.incarnation;
+  const uint32_t own = identity().incarnation(datagram.from);
+  switch (peer == nullptr ? Handshake().check(header, incarnation, own)
+                          : peer->handshake().check(header, incarnation, own)) {
     case Handshake::Verdict::accepted:
       associations_.accepted(*peer, now);
       [[fallthrough]];
@@ -286,9 +286,8 @@ void RdQueuePair::take_unknown(const dgram::RdHeader& header, uint32_t incarnati
 void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
                             Time now) {
   const dgram::RdHeader& header = parsed.header;
-  dgram::RdMap map;
   const bool has_map = header.kind == RdKind::acknowledgement;
-  if (has_map) map = dgram::decode_rd_map(parsed.rest);
+  const dgram::RdMap map = has_map ? dgram::decode_rd_map(parsed.rest) : dgram::RdMap();
   const auto news =
       peer.sender().acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == dgram::Sender::News::invalid_ack)
@@ -304,6 +303,23 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   if (header.kind == RdKind::acknowledgement) peer.sender().acknowledged_alone();
   if (const auto payload = peer.sender().take_black_hole(); payload && !fragments_)
     shorten_datagrams(peer, *payload, now);
+  bool refuses = false;
+  if (header.sequenced())
+    order_.take_sequenced(peer, parsed, flags, now);
+  else
+    refuses = take_sign(peer, parsed, now);
+  if (peer.work.rewinds.take_progress()) peer.times.advanced(now);
+  const bool progress = news == dgram::Sender::News::progress;
+  const bool may_go_on = refuses || peer.receiver().due() == Receiver::Due::now ||
+                         peer.work.cursor.has_work() || (progress && peer.awaits_progress());
+  if (may_go_on) peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+/// An acknowledgement, refusal or probe. True where the first datagram that is not acknowledged is
+/// refused.
+bool RdQueuePair::take_sign(RdPeer& peer, const dgram::ParsedRdHeader& parsed, Time now) {
+  const dgram::RdHeader& header = parsed.header;
   const bool of_first = !peer.sender().window().idle() &&
                         header.acknowledged + 1 ==
                             static_cast<uint32_t>(peer.sender().window().first_unacknowledged());
@@ -315,12 +331,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
     refuse_first(requests_, responder_, peer,
                  rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
   if (header.kind == RdKind::probe) peer.receiver().ask_now();
-  if (header.sequenced()) order_.take_sequenced(peer, parsed, flags, now);
-  if (peer.work.rewinds.take_progress()) peer.times.advanced(now);
-  const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
-                         peer.receiver().due() == Receiver::Due::now || peer.work.cursor.has_work();
-  if (may_go_on) peers_.make_ready(peer);
-  peers_.touch(peer);
+  return refuses;
 }
 
 /// Those under way are cut anew as soon as they are found to be too long for the path.
@@ -341,7 +352,7 @@ void RdQueuePair::shorten_datagrams(RdPeer& peer, uint32_t payload, Time now) {
 // --- Sending.
 
 Served RdQueuePair::transmit(Time now) {
-  if (state() == QpState::rts) order_.resume_held(now);
+  if (peers_.any_held() && state() == QpState::rts) order_.resume_held(now);
   // guard(rd-send-waited)
   if (end_if_fatal()) return {.pending = Pending::nothing};  // nothing of it is acknowledged
   Served served = DatagramQueuePair::transmit(now);
@@ -350,8 +361,12 @@ Served RdQueuePair::transmit(Time now) {
   return served;
 }
 
+/// Where something is to be sent, the transmission that follows looks at all of them.
 void RdQueuePair::batch_taken(Time now) {
-  look_at_touched(now);
+  if (peers_.ready.empty())
+    look_at_touched(now);
+  else
+    wake();
   end_if_fatal();
 }
 

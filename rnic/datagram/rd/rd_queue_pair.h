@@ -52,6 +52,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   void take_unknown(const dgram::RdHeader& header, uint32_t incarnation,
                     const llp::Destination& from, Time now);
   void take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
+  bool take_sign(RdPeer& peer, const dgram::ParsedRdHeader& parsed, Time now);
   void acknowledge_all();
   void look_at_touched(Time now);
   void shorten_datagrams(RdPeer& peer, uint32_t payload, Time now);

@@ -18,7 +18,10 @@ RdTimeouts RdTimeouts::of(const ReliableOptions& options) {
 }
 
 Time RdTimeouts::give_up_at(const RdPeer& peer) const {
-  if (!peer.awaited()) return Time::max();
+  return peer.awaited() ? give_up_awaited_at(peer) : Time::max();
+}
+
+Time RdTimeouts::give_up_awaited_at(const RdPeer& peer) const {
   Time since = peer.times.silent_since();
   if (const auto stuck = peer.sender().stuck_since(); stuck && peer.handshake().established())
     since = std::min(since, *stuck);
@@ -31,17 +34,20 @@ Time RdTimeouts::give_up_early_at(const RdPeer& peer) const {
 }
 
 Time RdTimeouts::next_due(const RdPeer& peer) const {
-  Time due = saturating_add(peer.times.quiet_since(), forgotten_after(peer));
+  Time due;
   if (peer.awaited()) {
-    due = give_up_at(peer);
+    due = give_up_awaited_at(peer);
     if (peer.handshake().state() == Handshake::State::opening)
       due = std::min(due, peer.handshake().open_deadline(keep_alive));
+  } else {
+    due = saturating_add(peer.times.quiet_since(), forgotten_after(peer));
   }
   if (peer.lacks_segments())
     due = std::min(due, saturating_add(peer.inbound.message().last_progress, message_timeout));
-  due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
-                  saturating_add(peer.sent_memory_unused_since(), kQuiet),
-                  saturating_add(peer.early_memory_unused_since(), kQuiet)});
+  due = std::min(due, peer.turn.retry_at());
+  due = std::min(due, give_up_early_at(peer));
+  due = std::min(due, saturating_add(peer.sent_memory_unused_since(), kQuiet));
+  due = std::min(due, saturating_add(peer.early_memory_unused_since(), kQuiet));
   if (!peer.handshake().established()) return due;
   if (const auto send = peer.sender().deadline(peer.more_awaited(), keep_alive))
     due = std::min(due, *send);

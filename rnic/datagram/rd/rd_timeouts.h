@@ -32,6 +32,9 @@ struct RdTimeouts {
   Duration forgotten_after(const RdPeer& peer) const;
   /// When the first of all that is due about a peer is due.
   Time next_due(const RdPeer& peer) const;
+
+ private:
+  Time give_up_awaited_at(const RdPeer& peer) const;
 };
 
 }  // namespace diwarp::rnic

@@ -33,7 +33,7 @@ void RdTransmit::reset() {
 void RdTransmit::fill(DatagramBuilder& builder, Time now) {
   now_ = now;
   writer_.begin(builder);
-  hand_over(now);
+  if (sends_.pending() != nullptr) hand_over(now);
   if (!resets_.empty()) resets_.fill(builder, writer_.plan(), *this);
   // Peers that have nothing more leave the list; one that was cut short is asked again last.
   while (RdPeer* peer = builder.open() ? peers_.ready.pop_front() : nullptr) {
@@ -182,10 +182,10 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
   RdCursor cursor = burst.peer.work.cursor;
   const SendEntry* sized = nullptr;
   size_t segment = 0;
-  const size_t response = burst.max_payload(nullptr);
-  for (;;) {
+  const size_t response = cursor.has_response() ? burst.max_payload(nullptr) : 0;
+  while (cursor.has_work()) {
     if (!sender.may_send(burst.fresh, burst.again)) {
-      burst.more = cursor.has_work();
+      burst.more = true;
       return false;
     }
     if (cursor.entry() != sized) {
@@ -202,6 +202,7 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
     ++burst.fresh;
     cursor.advance(*part);
   }
+  return false;
 }
 
 /// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
