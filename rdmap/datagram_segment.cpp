@@ -15,8 +15,18 @@ constexpr size_t kRecordOffsetAt = 4;
 constexpr size_t kRecordLengthAt = 8;
 static_assert(kRecordLengthAt + sizeof(uint32_t) == kRecordExtensionBytes);
 
-/// Why a segment is dropped, or nothing.
-using Fault = std::optional<Counter>;
+/// Why a segment is dropped, or nothing: what a std::optional<Counter> is, in one register.
+class Fault {
+ public:
+  constexpr Fault() = default;
+  constexpr Fault(Counter reason) : reason_(static_cast<int32_t>(reason)) {}
+  constexpr explicit operator bool() const { return reason_ != kNone; }
+  constexpr Counter operator*() const { return static_cast<Counter>(reason_); }
+
+ private:
+  static constexpr int32_t kNone = -1;
+  int32_t reason_ = kNone;
+};
 
 /// Whether messages of this opcode may come with immediate data.
 bool takes_immediate(const OpcodeInfo& info) {

@@ -183,10 +183,16 @@ void DatagramQueuePair::on_state(QpState now) {
 /// Receives and records in the order in which they were done: over RD that is the order of posting.
 bool DatagramQueuePair::report() {
   const bool sends_reported = report_sends();
+  if (records_.any_done() && !report_records()) return false;
+  return report_receives(receives().completed()) && sends_reported;
+}
+
+/// With the receives that were done before.
+bool DatagramQueuePair::report_records() {
   // guard(completion-order-ud): *first => receives().completed()
   while (const std::optional<uint64_t> first = records_.receives_first())
     if (!report_receives(*first) || !records_.report(recv_cq())) return false;
-  return report_receives(receives().completed()) && sends_reported;
+  return true;
 }
 
 // --- Receiving.

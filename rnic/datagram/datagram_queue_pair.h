@@ -119,6 +119,7 @@ class DatagramQueuePair : public QueuePair,
   void after_receive(Time now) final;
   void count_degradation(const llp::Degradation& what) final;
   Served send(Time now);
+  [[gnu::noinline]] bool report_records();
   Address destination_of(uint32_t group, uint32_t local) const;
   void on_expiry(Time now);
   void on_paced(Time now);

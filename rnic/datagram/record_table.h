@@ -91,6 +91,8 @@ class RecordTable {
   /// Moves completions of records that are over to `cq`, up to one for which it is not yet time.
   /// False if it is full and some have to wait.
   bool report(CompletionQueue& cq);
+  /// Whether a record is over that report() has not moved yet.
+  bool any_done() const { return !done_.empty(); }
   /// How many of the queue pair's receives, counted from the first ever, are to be reported before
   /// the next record; nothing where none waits.
   std::optional<uint64_t> receives_first() {

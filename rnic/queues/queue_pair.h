@@ -73,8 +73,10 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   /// Hands finished work to the completion queues. False if some of it has to wait for room.
   virtual bool report();
   /// The same of one kind; of receives those that were among the first `up_to` to be completed.
-  bool report_sends() { return sends_.report(*send_cq_, number()); }
-  bool report_receives(uint64_t up_to) { return receives_.report(*recv_cq_, up_to, number()); }
+  bool report_sends() { return sends_.report(*send_cq_, protection_.queue_pair()); }
+  bool report_receives(uint64_t up_to) {
+    return receives_.report(*recv_cq_, up_to, protection_.queue_pair());
+  }
   void raise(AsyncEventType type, std::optional<TerminateInfo> terminate = {},
              std::error_code status = {});
   /// The states in which sends may be posted.

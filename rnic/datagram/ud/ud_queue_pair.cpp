@@ -63,8 +63,8 @@ void UdQueuePair::expire(Time now) {
 }
 
 Time UdQueuePair::next_expiry() {
-  return std::min({messages_.next_expiry(), records().next_expiry(), reader_.next_expiry(),
-                   sources_.next_expiry()});
+  return std::min(std::min(messages_.next_expiry(), records().next_expiry()),
+                  std::min(reader_.next_expiry(), sources_.next_expiry()));
 }
 
 // --- Receiving.
