@@ -16,8 +16,6 @@ constexpr uint16_t kTimeoutsToCollapse = 3;
 // And never sooner than that after the last news: an end may not have been scheduled.
 constexpr Duration kLeastSilence = std::chrono::milliseconds(100);
 constexpr Duration kIdle = std::chrono::seconds(1);
-// By which a clock went back; less holds nothing up for longer than a timeout does.
-constexpr Duration kClockJump = std::chrono::milliseconds(100);
 
 bool acknowledges_unsent(const SequenceWindow& window, uint64_t cumulative, const RdMap* map) {
   if (cumulative >= window.next()) return true;
@@ -83,6 +81,12 @@ void Sender::resent(uint64_t sequence, Time now) {
 // --- What the peer says.
 
 Sender::News Sender::acknowledged(uint32_t wire, uint16_t peer_window, const RdMap* map, Time now) {
+  const bool known = map == nullptr && window().knows(wire, peer_window) && !has_jumped(now);
+  return known ? News::stale : take_acknowledgement(wire, peer_window, map, now);
+}
+
+Sender::News Sender::take_acknowledgement(uint32_t wire, uint16_t peer_window, const RdMap* map,
+                                          Time now) {
   const SequenceWindow& window = scoreboard_.window();
   const uint64_t cumulative = window.extend(wire);
   // Before the one that is acknowledged already it may be anything: an old datagram.
@@ -166,7 +170,7 @@ void Sender::detect_losses(Time now) {
 
 /// Where the clock went back, what waits for a time would wait for as much longer.
 void Sender::notice_jump(Time now) {
-  if (now + kClockJump >= timer_.last_activity()) return;
+  if (!has_jumped(now)) return;
   timer_.clock_went_back(now);
   scoreboard_.clock_went_back(now);
   round_lost_ = std::min(round_lost_, now);

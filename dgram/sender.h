@@ -116,6 +116,8 @@ class Sender {
   Time outstanding_since() const { return outstanding_since_; }
 
  private:
+  static constexpr Duration kClockJump = std::chrono::milliseconds(100);
+
   struct Arrivals {
     uint32_t count = 0;
     uint32_t spurious = 0;  // of these: counted as lost
@@ -139,6 +141,11 @@ class Sender {
   void arrived(uint64_t sequence, const TxSlot& slot, Time now, Arrivals& arrivals);
   void account(const Arrivals& arrivals, Time now);
   void detect_losses(Time now);
+  [[gnu::noinline]] News take_acknowledgement(uint32_t acknowledged, uint16_t window,
+                                              const RdMap* map, Time now);
+  /// Whether the clock went back. By less than that nothing is held up for longer than a timeout
+  /// does.
+  bool has_jumped(Time now) const { return now + kClockJump < timer_.last_activity(); }
   void notice_jump(Time now);
   std::optional<Time> news_deadline(bool wanted, Duration longest) const;
 

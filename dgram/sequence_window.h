@@ -56,6 +56,11 @@ class SequenceWindow {
   }
   /// The peer acknowledges all up to `last`, and has a window for so many after it.
   void open(uint64_t last, uint16_t window) { edge_ = std::max(edge_, last + 1 + window); }
+  /// Whether the peer told both before: all up to the number whose low 32 bits are `wire`, and a
+  /// window of that end or a later one.
+  bool knows(uint32_t wire, uint16_t window) const {
+    return wire == static_cast<uint32_t>(una_ - 1) && una_ + window <= edge_;
+  }
 
  private:
   uint64_t first_;

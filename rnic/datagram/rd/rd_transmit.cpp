@@ -21,6 +21,14 @@ using dgram::Scoreboard;
 using dgram::Sender;
 using Act = RdPlanned::Act;
 
+/// Whether something about the peer may be due sooner, now that this was sent: news, which are
+/// awaited from the first datagram under way on. More of them, or an acknowledgement, put off what
+/// is due.
+bool may_be_due_sooner(const RdPlanned& planned) {
+  if (planned.act == Act::acknowledgement) return false;
+  return planned.act != Act::fresh || planned.peer->sender().window().outstanding() == 1;
+}
+
 }  // namespace
 
 void RdTransmit::reset() {
@@ -70,12 +78,14 @@ void RdTransmit::hand_over(Time now) {
       sends_.complete(WcStatus::retry_exceeded);
       continue;
     }
-    if (!peer->awaited()) peer->times.waits(now);
+    if (!peer->awaited()) {
+      peer->times.waits(now);
+      peers_.touch(*peer);
+    }
     peer->times.used(now);
     if (peer->work.requests.empty()) peer->times.advanced(now);
     requests_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
-    peers_.touch(*peer);
     if (peer->handshake().state() == dgram::Handshake::State::closed)
       associations_.open(*peer, now);
   }
@@ -264,8 +274,9 @@ void RdTransmit::book(const RdPlanned& planned) {
       break;
   }
   peer.times.used(now_);
-  if (peer.receiver().due() == dgram::Receiver::Due::nothing) peer.signs.acknowledged();
-  peers_.touch(peer);
+  const bool owes = peer.receiver().due() != dgram::Receiver::Due::nothing;
+  if (!owes) peer.signs.acknowledged();
+  if (owes || may_be_due_sooner(planned)) peers_.touch(peer);
 }
 
 void RdTransmit::book_fresh(const RdPlanned& planned) {

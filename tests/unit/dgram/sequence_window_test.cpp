@@ -22,6 +22,22 @@ TEST_CASE(
   CHECK(window.is_open(2));
 }
 
+TEST_CASE("sequence window: what the peer tells is known where it tells it once more, or less") {
+  SequenceWindow window((uint64_t{1} << 32) + 1, 2);  // 0 of the wire is the one before the first
+  CHECK(window.knows(0, 2));
+  CHECK(window.knows(0, 0));
+  CHECK_FALSE(window.knows(0, 3));
+  CHECK_FALSE(window.knows(1, 0));
+  CHECK_FALSE(window.knows(UINT32_MAX, 0));
+  window.sent();
+  CHECK_FALSE(window.knows(1, 0));
+  window.open((uint64_t{1} << 32) + 1, 5);
+  window.acknowledged();
+  CHECK(window.knows(1, 5));
+  CHECK_FALSE(window.knows(1, 6));
+  CHECK_FALSE(window.knows(0, 0));
+}
+
 TEST_CASE("sequence window: a datagram is outstanding, then unreleased, then neither") {
   SequenceWindow window(10, 2);
   CHECK(window.idle());
