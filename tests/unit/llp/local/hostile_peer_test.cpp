@@ -210,7 +210,7 @@ TEST_CASE("a descriptor that is none of memory ends the connection, and holds up
   UniqueFd sender(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(::connect(sender.get(), address, length) == 0);
   const std::vector<std::byte> data(1 << 20);
-  const linger waits{.l_onoff = 1, .l_linger = 20};
+  const linger waits{.l_onoff = 1, .l_linger = 3600};
   REQUIRE(::setsockopt(sender.get(), SOL_SOCKET, SO_LINGER, &waits, sizeof waits) == 0);
   while (::send(sender.get(), data.data(), data.size(), MSG_DONTWAIT) > 0) {
   }
@@ -218,11 +218,8 @@ TEST_CASE("a descriptor that is none of memory ends the connection, and holds up
   scene.step();
   say(socket, scene.offer(), sender.get());
   sender.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));  // the last copy is in the packet
-  const auto began = std::chrono::steady_clock::now();
-  scene.step();
+  scene.step();  // close(2) would wait for an hour
   CHECK(has_ended(socket));
-  // Far below the 20 seconds that close(2) waits.
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
 }
 
 TEST_CASE("arrivals beyond those that one look takes are accepted by the next ones") {
