@@ -218,7 +218,7 @@ TEST_CASE("a descriptor that is none of memory ends the connection, and holds up
   scene.step();
   say(socket, scene.offer(), sender.get());
   sender.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));  // the last copy is in the packet
-  scene.step();  // close(2) would wait for an hour
+  scene.step();                                           // close(2) would wait for an hour
   CHECK(has_ended(socket));
 }
 
