@@ -109,15 +109,15 @@ class ProtectionContext {
   }
 
  private:
-  /// The memory that one access was last allowed of. Most lists are one SGE that lies there again.
+  /// The memory that one access was last allowed of, its first 4 GiB. Most lists are one SGE that
+  /// lies there again.
   struct Remembered {
-    uint64_t changes = 0;  ///< of the table's entries before it was checked; 0: nothing was
-    STag stag = 0;
     const std::byte* memory = nullptr;
-    uint64_t length = 0;
+    uint32_t length = 0;
+    STag stag = 0;
 
-    bool has(const Sge& sge, uint64_t changes_now) const {
-      if (changes != changes_now || stag != sge.lkey) return false;  // guard(region)
+    bool has(const Sge& sge) const {
+      if (stag != sge.lkey) return false;  // guard(region)
       const uint64_t within =
           reinterpret_cast<uintptr_t>(sge.address) - reinterpret_cast<uintptr_t>(memory);
       return detail::fits(within, sge.length, length);
@@ -125,15 +125,20 @@ class ProtectionContext {
   };
 
   bool check(std::span<const Sge> sges, Access want, Remembered& remembered) const {
-    if (sges.size() == 1 && remembered.has(sges.front(), stags_.changes())) return true;
-    return check_each(sges, want, remembered);
+    // guard(region): without stags_.changes() == remembered_at_ &&
+    const bool known =
+        sges.size() == 1 && stags_.changes() == remembered_at_ && remembered.has(sges.front());
+    return known || check_each(sges, want, remembered);
   }
+  void remember(const Region& region, uint64_t changes, Remembered& remembered) const;
   bool check_each(std::span<const Sge> sges, Access want, Remembered& remembered) const;
 
   STagTable& stags_;
   const uint32_t protection_domain_;
   uint32_t queue_pair_ = 0;
   Access refused_ = Access::none;  // of peers, whatever the memory allows
+  // The table's changes() when these were checked; 0: nothing was.
+  mutable uint64_t remembered_at_ = 0;
   mutable Remembered read_;
   mutable Remembered written_;
 };

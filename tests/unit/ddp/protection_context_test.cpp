@@ -157,6 +157,17 @@ TEST_CASE("protection: memory allowed once is not after it was invalidated or re
   }
 }
 
+TEST_CASE("protection: memory that may be read anew after a change may not be written for that") {
+  Fixture f;
+  const STag gone = f.add(0, 10);
+  const Sge sge = f.sge(gone, 0, 10), other = f.sge(f.add(20, 10), 20, 10);
+  REQUIRE(f.context.may_write({&sge, 1}));
+  REQUIRE(f.context.may_read({&other, 1}));
+  REQUIRE(f.context.invalidate(gone) == RegionFault::none);
+  CHECK(f.context.may_read({&other, 1}));  // remembered as of now
+  CHECK_FALSE(f.context.may_write({&sge, 1}));
+}
+
 TEST_CASE("protection: a fast registration that names other memory allows no more than that") {
   Fixture f;
   const STag stag = f.add_entry(EntryKind::fast_registration);
