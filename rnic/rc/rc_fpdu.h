@@ -25,10 +25,10 @@ struct RcFpdu {
   std::array<std::byte, mpa::kMaxTrailer> trailer;
   uint8_t head_bytes = 0;
   uint8_t trailer_bytes = 0;
+  bool sealed = true;                 // its CRC is computed, if the connection has any
   uint32_t whole = 0;                 // bytes on the stream, markers included
   ddp::Segment segment = {};          // where its payload lies in its message
   const std::byte* staged = nullptr;  // the payload, where it was copied
-  bool sealed = true;                 // its CRC is computed, if the connection has any
 
   ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }
   size_t ulpdu_bytes() const { return head_bytes - mpa::kLengthBytes + segment.length; }
