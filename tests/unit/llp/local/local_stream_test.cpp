@@ -153,7 +153,7 @@ TEST_CASE("bytes of a ring bear no CRC, unless one of the devices wants that") {
   pair.send(pair.one, "by the ring");
   const bool crc = sender_wants || receiver_wants;
   CHECK(pair.one.stream->send_needs_crc() == crc);
-  for (const size_t bytes : {3, 8}) {  // of one entry
+  for (const size_t bytes : {size_t{3}, size_t{8}}) {  // of one entry
     CHECK(pair.receive(pair.two, bytes).size() == bytes);
     CHECK(pair.two.stream->received_needs_crc() == crc);
   }
