@@ -19,9 +19,8 @@ class Pacer {
     const auto bytes = static_cast<double>(rate);
     bucket_ = TokenBucket(bytes, std::max(1.0, bytes / 1000));
     bucket_.refill(now);
-    limited_ = rate != 0;
   }
-  bool limited() const { return limited_; }
+  bool limited() const { return bucket_.rate() != 0; }
 
   void refill(Time now) { bucket_.refill(now); }
   bool may_send() const { return !limited() || bucket_.tokens() > 0; }
@@ -35,7 +34,6 @@ class Pacer {
   Time ready_at() const { return bucket_.ready_at(1.0); }
 
  private:
-  bool limited_ = false;
   TokenBucket bucket_{0, 1};
 };
 

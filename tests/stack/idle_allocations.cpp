@@ -19,7 +19,7 @@ constexpr size_t kPairs = 100;
 // counted.
 constexpr size_t kForRings = 128;  // what could have rings in shared memory, and has none
 constexpr size_t kMostOverDatagrams = 4096 + 40 + kForRings;
-constexpr size_t kMostOfRd = 4096 + 384 + kForRings;
+constexpr size_t kMostOfRd = 4096 + 376 + kForRings;
 constexpr size_t kMostOfRc = 8192 - 100;
 
 /// Many queue pairs of one device over real sockets.
