@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/counters.h"
 #include "diwarp/address.h"
 #include "diwarp/attributes.h"
@@ -53,6 +54,7 @@ struct BackendSetup {
   const DeviceOptions& options;
   Counters& counters;
   const Address& address;
+  const Clock& clock;  ///< the device's; it outlives the backend
 };
 
 /// One kind of backend.

@@ -92,11 +92,12 @@ std::unique_ptr<llp::Backend> Device::open_backend(const llp::BackendRow* wanted
   row_ = wanted != nullptr ? *wanted : row_of(options().io);
   io_reason_ = asked ? "asked for" : row_.why_automatic;
   std::string why_not;
-  if (auto opened = row_.open({options(), counters(), address()}, why_not)) return opened;
+  if (auto opened = row_.open({options(), counters(), address(), engine().clock()}, why_not))
+    return opened;
   io_reason_ = std::string(row_.name) + " was " + io_reason_ + ", but " + why_not;
   row_ = row_of(IoBackend::syscall);
   log::warn(io_reason_ + "; bytes are moved by " + std::string(row_.name));
-  return row_.open({options(), counters(), address()}, why_not);
+  return row_.open({options(), counters(), address(), engine().clock()}, why_not);
 }
 
 Device::~Device() = default;

@@ -35,6 +35,7 @@ class LocalBackend final : public Backend {
         settings_(settings_of(setup.options, observed)),
         address_(setup.address),
         counters_(setup.counters),
+        clock_(setup.clock),
         connector_(inner_->connector(), [this] { return find_peers(); }) {}
 
   std::unique_ptr<DatagramLink> open_datagrams(const Address& local,
@@ -67,7 +68,8 @@ class LocalBackend final : public Backend {
     const std::lock_guard lock(mutex_);
     if (std::exchange(looked_for_, true)) return peers_.get();
     try {
-      peers_ = std::make_unique<LocalPeers>(address_, settings_, inner_->connector(), counters_);
+      peers_ =
+          std::make_unique<LocalPeers>(address_, settings_, inner_->connector(), counters_, clock_);
     } catch (const Error& error) {
       looked_for_ = !settings_.required;
       if (settings_.required) throw;
@@ -80,6 +82,7 @@ class LocalBackend final : public Backend {
   const LocalSettings settings_;
   const Address address_;
   Counters& counters_;
+  const Clock& clock_;
   std::mutex mutex_;
   bool looked_for_ = false;
   std::unique_ptr<LocalPeers> peers_;

@@ -31,7 +31,7 @@ class LocalPeers final : public InputQueue {
   /// names are taken the device meets others, and is not met. Throws Error where the system gives
   /// no descriptor, or does not tell who made a socket.
   LocalPeers(const Address& address, const LocalSettings& settings, Connector& connector,
-             Counters& counters, const Clock& clock = SteadyClock::instance());
+             Counters& counters, const Clock& clock);
 
   const LocalSettings& settings() const { return settings_; }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "llp/local/local_peers.h"
@@ -97,6 +98,12 @@ LocalStream::Rings& LocalStream::rings() {
 bool LocalStream::leaves_wire() const { return peers_ != nullptr && may_leave_wire_; }
 bool LocalStream::is_required() const { return leaves_wire() && peers_->settings().required; }
 
+/// Before calls that do not throw.
+bool LocalStream::has_memory() noexcept {
+  if (!rings_) rings_.reset(new (std::nothrow) Rings);
+  return rings_ != nullptr;
+}
+
 InputQueue* LocalStream::input_queue() const { return peers_; }
 void LocalStream::set_key(void* key) {
   set_key_of_user(key);
@@ -140,15 +147,16 @@ IoResult LocalStream::note_sent(std::span<const ConstBytes> pieces, const IoResu
 
 void LocalStream::seek() {
   streak_ = 0;
-  if (rings().seeking || rings_->offered || !rings_->backoff.take_turn()) return;
+  if (!has_memory() || rings_->seeking || rings_->offered || !rings_->backoff.take_turn()) return;
   rings_->seeking = true;
   peers_->seek(*this, {.kind = RingKind::stream, .from = local_address(), .to = peer_address()}, 0);
 }
 
 /// For tests that want all to go through rings: nothing is sent before there is one.
 IoResult LocalStream::wait_for_ring() {
+  if (!has_memory()) return {IoStatus::would_block};
   const Time now = peers_->now();
-  if (!rings().give_up) rings_->give_up = now + kPatience;
+  if (!rings_->give_up) rings_->give_up = now + kPatience;
   if (now >= *rings_->give_up) return {IoStatus::failed, 0, ECONNREFUSED};
   rings_->notice = RoomNotice::none;
   rings_->backoff.succeeded();

@@ -87,6 +87,7 @@ class LocalStream final : public ForwardingStream, public RingUser {
   };
 
   Rings& rings();
+  bool has_memory() noexcept;
   bool is_required() const;
   bool leaves_wire() const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <diwarp/verbs.h>
 
+#include "llp/local/local_stream.h"
 #include "stack/cm_support.h"
 #include "stack/rc_support.h"
 #include "stack/read_scene.h"
@@ -570,6 +571,113 @@ struct ReliableShares : Reliable {
   QueuePair other{pd, init()};
 };
 
+// --- Through shared memory.
+
+/// Two devices of this host, whose second burst to each other asks for a ring.
+struct Neighbours {
+  Device open() const {
+    const DeviceOptions options{.progress = Progress::manual,
+                                .local = LocalPath::automatic,
+                                .local_after = 2,
+                                .local_ring = size_t{256} << 10};
+    rnic::DeviceParts parts;
+    parts.clock = &clock;
+    return handle_of<Device>(
+        std::make_shared<rnic::Device>(Address::parse("127.0.0.1"), options, parts));
+  }
+  void step(int times = 4) {
+    for (int i = 0; i < times; ++i)
+      for (Device& device : devices) device.progress();
+  }
+  /// Time for each to look at what the other says, which a silent device does every 256th step.
+  void look() {
+    clock.advance(100ms);
+    step(257);
+  }
+  bool met() const { return devices[0].counter("local_peers") != 0; }
+
+  ManualClock clock;
+  std::array<Device, 2> devices = {open(), open()};
+};
+
+/// Datagrams, the first of which go by UDP. A post may be refused for want of memory.
+struct LocalDatagrams : Neighbours {
+  LocalDatagrams() { post_receives(); }
+  void post_receives() {
+    a.post_receives(16, 100);
+    b.post_receives(16, 100);
+  }
+  void run() {
+    for (int i = 0; i < 8; ++i) {
+      static_cast<void>(a.send(b.address(), 0, 100));
+      static_cast<void>(b.send(a.address(), 0, 100));
+      step();
+    }
+  }
+  /// A ring that was not made is sought again.
+  bool works() {
+    const Time deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      b.post_receives(drain(b.recv_cq).size(), 100);
+      drain(a.send_cq);
+      if (a.send(b.address(), 0, 100, 77)) return false;
+      look();
+      for (const WorkCompletion& completion : drain(b.recv_cq)) {
+        if (completion.status == WcStatus::success && met()) return true;
+        b.post_receives(1, 100);
+      }
+    }
+    return false;
+  }
+
+  Party a{devices[0]};
+  Party b{devices[1]};
+};
+
+/// A connection that goes over to rings in both directions. It may be lost, and then another one
+/// works.
+struct LocalStreams : Neighbours {
+  LocalStreams() {
+    connect(a, b);
+    step();
+  }
+  static std::unique_ptr<llp::Stream> stream_that_leaves(RawStream socket) {
+    return std::make_unique<llp::LocalStream>(stream_of(std::move(socket)), true);
+  }
+  static void connect(RcParty& one, RcParty& other) {
+    auto [first, second] = raw_pair();
+    join(one, other, {stream_that_leaves(std::move(first)), stream_that_leaves(std::move(second))});
+  }
+  void exchange(RcParty& one, RcParty& other) {
+    static_cast<void>(other.post_recv(0, 0, 5000));
+    static_cast<void>(one.send(0, 5000));
+    step();
+  }
+  void run() {
+    for (int i = 0; i < 6; ++i) {
+      exchange(a, b);
+      exchange(b, a);
+    }
+  }
+  bool works() {
+    RcParty c(devices[0]);
+    RcParty d(devices[1]);
+    connect(c, d);
+    const Time deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      exchange(c, d);
+      look();
+      for (const WorkCompletion& completion : drain(d.recv_cq))
+        if (completion.status == WcStatus::success && met()) return true;
+      drain(c.send_cq);
+    }
+    return false;
+  }
+
+  RcParty a{devices[0]};
+  RcParty b{devices[1]};
+};
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("no allocation that datagrams cause throws out of the engine when it fails", "",
@@ -587,6 +695,12 @@ TEMPLATE_TEST_CASE("no allocation that RC peers cause throws out of the engine w
 
 TEMPLATE_TEST_CASE("no allocation of the connection manager throws out of the engine when it fails",
                    "", CmRequests, CmConnects, CmAccepts, CmEnds) {
+  const bool lasting = GENERATE(false, true);
+  fail_each_allocation<TestType>(lasting);
+}
+
+TEMPLATE_TEST_CASE("no allocation of devices that meet throws out of the engine when it fails", "",
+                   LocalDatagrams, LocalStreams) {
   const bool lasting = GENERATE(false, true);
   fail_each_allocation<TestType>(lasting);
 }

@@ -14,7 +14,7 @@ std::span<const BackendRow> backend_table() {
       DeviceOptions required = setup.options;
       required.local = LocalPath::require;
       return local_as_asked(syscall_row().open(setup, why_not),
-                            {required, setup.counters, setup.address}, false);
+                            {required, setup.counters, setup.address, setup.clock}, false);
     };
     return std::array{row};
   }();
