@@ -11,7 +11,7 @@
 
 namespace diwarp::llp {
 
-std::shared_ptr<LocalConnection> LocalConnection::over(UniqueFd socket) {
+std::shared_ptr<LocalConnection> LocalConnection::over(UniqueFd& socket) {
   std::optional<LocalPeerProcess> process = peer_process(socket.get());
   // guard(local-user): condition => !process
   if (!process || process->user != ::geteuid()) return nullptr;

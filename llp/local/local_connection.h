@@ -16,8 +16,9 @@ namespace diwarp::llp {
 /// A connection to another device of this host whose process is this user's.
 class LocalConnection {
  public:
-  /// Null where the process at the other end is another user's or cannot be seen.
-  static std::shared_ptr<LocalConnection> over(UniqueFd socket);
+  /// Null where the process at the other end is another user's or cannot be seen: then the socket
+  /// is left as it is.
+  static std::shared_ptr<LocalConnection> over(UniqueFd& socket);
   ~LocalConnection();
 
   int socket() const { return socket_.get(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llp/local/local_socket.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -117,6 +118,11 @@ std::optional<LocalPeerProcess> peer_process(int connection) {
       .pidfd = pidfd_of(connection, told.pid), .pid = told.pid, .user = told.uid};
   if (!process.pidfd || !shares_pid_namespace(told.pid)) return std::nullopt;
   return process;
+}
+
+bool is_hung_up(int connection) {
+  pollfd one{.fd = connection, .events = 0, .revents = 0};
+  return ::poll(&one, 1, 0) == 1 && (one.revents & POLLHUP) != 0;
 }
 
 bool has_unread(int connection) {

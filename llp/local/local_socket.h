@@ -43,6 +43,9 @@ struct LocalPeerProcess {
 /// ended.
 std::optional<LocalPeerProcess> peer_process(int connection);
 
+/// Whether the other end is closed.
+bool is_hung_up(int connection);
+
 /// Whether something waits in it, descriptors perhaps: what is closed with those waits as they
 /// want.
 bool has_unread(int connection);

@@ -81,10 +81,11 @@ std::shared_ptr<LocalConnection> RingOffers::connection_to(const std::string& na
                                   [&](const Peer& peer) { return peer.name == name; });
   if (known != peers_.end()) return known->connection;
   if (!connect_locally(name, spare)) return nullptr;
-  auto connection = LocalConnection::over(std::move(spare));
+  auto connection = LocalConnection::over(spare);
   peers_.reserve(peers_.size() + 1);
   if (connection == nullptr || !connections_.add(ConnectionSet::Role::producer, connection)) {
     tell_refused(name);
+    spare.reset();
     return nullptr;
   }
   peers_.push_back({.name = name, .connection = connection});
