@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/base/allocations.h"
 #include "stack/support.h"
+#include "support/own_loopback.h"
 
 using namespace diwarp;
 using namespace diwarp::test;
@@ -50,8 +51,8 @@ TEST_CASE("the data path allocates nothing once it is warm, in memory") {
 
 TEST_CASE("the data path allocates nothing once it is warm, over sockets with RNIC threads") {
   const DeviceOptions device{.local = GENERATE(LocalPath::off, LocalPath::automatic)};
-  Device one = Device::open("127.0.0.1", device);
-  Device two = Device::open("127.0.0.1", device);
+  Device one = Device::open(own_loopback(), device);
+  Device two = Device::open(own_loopback(), device);
   PartyOptions options{.memory = 1 << 20};
   options.datagram.max_rate = 500'000'000;  // nothing shall be lost
   options.datagram.message_timeout = 10s;
