@@ -5,8 +5,8 @@ name of one case; --list names all."""
 import socket
 import sys
 
-from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, few, main, path,
-                     rows_of, run, start_endless, start_server, sweep)
+from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, few, figures_of,
+                     main, path, rows_of, run, start_endless, start_server, sweep)
 from rows import check_rows, check_table
 
 OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-record"), ("rd", "read")]
@@ -32,7 +32,7 @@ def server_and_client(transport, operation, program):
         50, "--size", "64,4K,100K", "--max-loss", 100, "--json", path("client.json"))
     server.end(0)
     check_rows(rows_of("client.json"), program, transport, [64, 4096, 102400], 50, operation)
-    check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
+    check(figures_of("client.json") == figures_of("server.json"), "the ends report different figures")
 
 
 @case(*[(segment, transport) for segment in ("mtu", "jumbo", "128", "1472", "9000")

@@ -29,12 +29,12 @@ TEST_CASE("hints: each cause has a sentence with its cure, and the most certain 
     const char* cure;
   };
   for (const Case& one :
-       {Case{"rx_overflow", "net.core.rmem_max"}, Case{"drop_no_receive", "--window"},
-        Case{"mtu_black_holes", "--segment"}, Case{"loopback_to_remote", "--device"},
-        Case{"port_unreachable", "start the peer"}, Case{"host_unreachable", "routes"},
-        Case{"path_prohibited", "firewall"}, Case{"rd_silent", "firewall"},
-        Case{"drop_crc", "damages"}, Case{"impaired_dropped", "unset"},
-        Case{"message_timeouts", "--segment"},
+       {Case{"rx_overflow", "net.core.rmem_max"}, Case{"local_overflow", "--local-ring"},
+        Case{"drop_no_receive", "--window"}, Case{"mtu_black_holes", "--segment"},
+        Case{"loopback_to_remote", "--device"}, Case{"port_unreachable", "start the peer"},
+        Case{"host_unreachable", "routes"}, Case{"path_prohibited", "firewall"},
+        Case{"rd_silent", "firewall"}, Case{"drop_crc", "damages"},
+        Case{"impaired_dropped", "unset"}, Case{"message_timeouts", "--segment"},
         Case{"backlog_drops", "net.core.netdev_max_backlog"}}) {
     CAPTURE(one.counter);
     const auto hints =

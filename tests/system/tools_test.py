@@ -13,8 +13,8 @@ import threading
 import time
 
 from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
-                     check_sentence, children_of, few, main, path, rows_of, run, start_endless,
-                     start_server, sweep, tool, wait_until, where)
+                     check_sentence, children_of, few, figures_of, main, path, rows_of, run,
+                     start_endless, start_server, sweep, tool, wait_until, where)
 from rows import check_bandwidth, check_processor, check_rows, check_table
 
 TRANSPORTS = ("ud", "rc")
@@ -48,7 +48,7 @@ def server_and_client(program, transport):
         50, "--max-loss", 100, "--json", path("client.json"))
     server.end(0)
     check_rows(rows_of("client.json"), program, transport, [64, 4096], 50)
-    check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
+    check(figures_of("client.json") == figures_of("server.json"), "the ends report different figures")
 
 
 @case(*[(transport,) for transport in TRANSPORTS])
