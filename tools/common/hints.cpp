@@ -31,7 +31,8 @@ constexpr Row kRows[] = {
      "% datagrams found no room in the receive buffer$: raise net.core.rmem_max (sysctl -w) and "
      "--udp-buffer, or send slower (--rate, a smaller --window)."},
     {"local_overflow",
-     "% datagrams found their ring in shared memory full: use a larger --local-ring, or send slower "
+     "% datagrams found their ring in shared memory full: use a larger --local-ring, or send "
+     "slower "
      "(--rate, a smaller --window)."},
     {"drop_no_receive",
      "% datagrams found no posted receive: use a smaller --window, or send slower (--rate)."},
