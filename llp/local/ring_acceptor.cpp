@@ -38,7 +38,7 @@ void RingAcceptor::arrive(UniqueFd socket) {
   const bool room = connections_.size(ConnectionSet::Role::consumer) < kMaxArrivals;
   const auto connection = room ? LocalConnection::over(socket) : nullptr;
   if (connection != nullptr && connections_.add(ConnectionSet::Role::consumer, connection)) return;
-  if (socket && is_hung_up(socket.get())) return;  // its process has ended, perhaps
+  if (socket && is_hung_up(socket.get())) return;  // it wants nothing any more
   counters_.add(Counter::local_refused);
   log::tell(LogLevel::info, {}, [&] {
     return std::string(

@@ -85,7 +85,7 @@ std::shared_ptr<LocalConnection> RingOffers::connection_to(const std::string& na
   peers_.reserve(peers_.size() + 1);
   if (connection == nullptr || !connections_.add(ConnectionSet::Role::producer, connection)) {
     tell_refused(name);
-    spare.reset();
+    spare.reset();  // connected, it cannot try another name
     return nullptr;
   }
   peers_.push_back({.name = name, .connection = connection});
